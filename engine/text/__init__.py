@@ -1,0 +1,1 @@
+"""From token ids to text: incremental decoding, stop strings and token pieces."""

@@ -1,0 +1,185 @@
+"""The plain data that crosses the engine's door: requests going in, token events and statistics coming out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+FinishReason = Literal["stop", "length"]
+"""Why one choice ended: an end-of-sequence token, a stop token or a stop string; or the token budget."""
+
+FailureCode = Literal["engine_down", "timeout", "internal", "stopping", "queue_full", "loading"]
+"""Why a request got no (or no whole) answer; the HTTP side maps each code to a status."""
+
+GREEDY_BELOW = 1e-5
+"""A temperature under this draws the likeliest token; the other sampling fields then do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How tokens are chosen, already validated and with every default filled in."""
+
+    max_tokens: int
+    """Tokens to generate per choice at most, >= 1."""
+    temperature: float = 1.0
+    top_k: int = -1
+    """-1 keeps the whole vocabulary."""
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+    """Acts on prompt and output tokens."""
+    presence_penalty: float = 0.0
+    """Acts on output tokens only."""
+    frequency_penalty: float = 0.0
+    """Acts on output tokens only."""
+    seed: int = 0
+    """0..2^64-1; draws are keyed by (seed, choice, position)."""
+    n: int = 1
+    """Sequences to return: the number of independent choices, or the beam width."""
+    use_beam_search: bool = False
+    logprobs: int | None = None
+    """None: no logprobs. k >= 0: the chosen token's and those of the k likeliest tokens."""
+    ignore_eos: bool = False
+    stop_token_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One generation request in token ids."""
+
+    request_id: str
+    prompt_ids: tuple[int, ...]
+    sampling: SamplingParams
+    stop: tuple[str, ...] = ()
+    """Stop strings, matched on decoded text on this side of the process boundary."""
+    include_stop_str_in_output: bool = False
+    skip_special_tokens: bool = True
+
+
+# --- From the engine process to the front, one message a step ---------------------------------------------------------
+
+
+@dataclass(slots=True)
+class StepToken:
+    """One token of one choice."""
+
+    choice: int
+    token_id: int
+    logprob: float | None = None
+    """Raw log-softmax of the chosen token (before penalties, temperature and filters), where asked for."""
+    top: tuple[tuple[int, float], ...] | None = None
+    """(token id, raw logprob), descending, as many as ``SamplingParams.logprobs`` asks."""
+    finish_reason: FinishReason | None = None
+    stop_token_id: int | None = None
+    """The matched entry of ``stop_token_ids``; None for EOS and for length."""
+
+
+@dataclass(slots=True)
+class BeamHypothesis:
+    """One finished beam, best first in ``StepOutput.beams``."""
+
+    tokens: list[StepToken]
+    score: float
+    """Cumulative logprob / generated tokens, EOS included."""
+
+
+@dataclass(slots=True)
+class StepOutput:
+    """What one scheduler round did for one request."""
+
+    request_id: str
+    batch_size: int
+    """Sequences that ran in this round, of all requests."""
+    queue_wait_us: int
+    """Microseconds this request waited between being ready for this round and the round's start."""
+    step_us: int
+    """Microseconds the round took."""
+    tokens: list[StepToken] = field(default_factory=list)
+    beams: list[BeamHypothesis] | None = None
+    """Set on the last round of a beam request, which sends no tokens before."""
+    cached_tokens: int = 0
+    """Prompt tokens that came from the prefix cache (first round)."""
+
+
+@dataclass(slots=True)
+class RequestFailure:
+    """The engine could not finish this request."""
+
+    request_id: str
+    code: FailureCode
+    message: str
+
+
+# --- From the front to the handlers -----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class TokenCandidate:
+    """A token as text, for logprobs."""
+
+    token_id: int
+    text: str
+    """Decoded alone; bytes that are no whole character show as U+FFFD."""
+    raw: bytes
+    """The token's own bytes."""
+    logprob: float
+
+
+@dataclass(slots=True)
+class TokenText:
+    """A generated token with its logprobs, in the order of generation."""
+
+    token: TokenCandidate
+    top: list[TokenCandidate]
+    """The k likeliest, descending; the chosen token is among them or not."""
+    text_offset: int
+    """Code points of this choice's text before this token's text."""
+
+
+@dataclass(slots=True)
+class ChoiceDelta:
+    """New text of one choice. ``tokens`` is filled only where logprobs were asked for."""
+
+    index: int
+    text: str
+    token_count: int
+    """Generated tokens that this delta accounts for (EOS and stop tokens included)."""
+    tokens: list[TokenText] = field(default_factory=list)
+    finish_reason: FinishReason | None = None
+    stop_reason: str | int | None = None
+    """The stop string or the stop token's id; None for EOS and length."""
+    logprob_sum: float = 0.0
+    """Sum of the chosen tokens' raw logprobs in this delta (for best_of ranking; 0.0 where not computed)."""
+
+
+@dataclass(slots=True)
+class Stats:
+    """Measurements of one request, grown round by round; every list has one entry a round."""
+
+    prompt_tokens: int
+    cached_tokens: int = 0
+    batch_size: list[int] = field(default_factory=list)
+    queue_wait_us: list[int] = field(default_factory=list)
+    round_ms: list[float] = field(default_factory=list)
+    """Time from the previous token (or from submission) to this round's token."""
+
+
+class EngineError(Exception):
+    """A request could not be served or finished: carries the code and a sentence for the client."""
+
+    def __init__(self, code: FailureCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What a loaded (or mock) model is, known once the engine is ready."""
+
+    vocab_size: int
+    """Rows of the output layer: a token id at or above this is outside the vocabulary."""
+    max_position_embeddings: int
+    eos_token_ids: tuple[int, ...]
+    dtype: str
+    device: str
+    architecture: str

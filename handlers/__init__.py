@@ -1,0 +1,1 @@
+"""The HTTP side: from validated requests to engine calls and back to contract answers."""

@@ -1,0 +1,1 @@
+"""The command line: serve, mock, generate, and the contract tool chain."""
