@@ -40,6 +40,8 @@ class SamplingParams:
     """None: no logprobs. k >= 0: the chosen token's and those of the k likeliest tokens."""
     ignore_eos: bool = False
     stop_token_ids: tuple[int, ...] = ()
+    rank_by_logprob: bool = False
+    """Fill in ``StepToken.logprob`` although no logprobs were asked for: best_of ranks choices by their mean."""
 
 
 @dataclass(frozen=True, slots=True)
