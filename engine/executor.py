@@ -21,6 +21,8 @@ class RequestRound:
     """No sequence of this request is left; the executor has already forgotten it."""
     cached_tokens: int = 0
     """Prompt tokens that were not computed because a cache held them (first round only)."""
+    failure: str | None = None
+    """A sentence when this request alone could not go on (its logits were not numbers); it is done, with no token."""
 
 
 class Executor(Protocol):
