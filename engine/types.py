@@ -100,6 +100,8 @@ class StepOutput:
     """Set on the last round of a beam request, which sends no tokens before."""
     cached_tokens: int = 0
     """Prompt tokens that came from the prefix cache (first round)."""
+    done: bool = False
+    """The engine has no sequence of this request left."""
 
 
 @dataclass(slots=True)
