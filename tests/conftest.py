@@ -1,0 +1,71 @@
+"""What holds for every test: no connection leaves this machine, no library goes looking for a network, one thread."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tools.weights import default_model_folder, is_whole
+
+# Before any test module imports torch or transformers, which read these once.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TRANSFORMERS_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ["DO_NOT_TRACK"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+class OutsideConnection(Exception):
+    """A test tried to reach something other than this machine.
+
+    Not an OSError: code that retries or swallows network failures must not hide it.
+    """
+
+
+def is_loopback(family: int, address: Any) -> bool:
+    """Whether connecting a socket of ``family`` to ``address`` stays on this machine."""
+    if family == socket.AF_UNIX:
+        return True
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return False
+    host = str(address[0]).partition("%")[0]
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked ``weights`` need the default model in the cache: `make test` puts it there and requires it."""
+    if item.get_closest_marker("weights") is None or is_whole(default_model_folder()):
+        return
+    reason = f"no default model in {default_model_folder()}: run `make weights`"
+    if os.environ.get("MINDSPEC_TEST_WEIGHTS") == "required":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loopback_only() -> Iterator[None]:
+    """Refuse every connection to another machine for the whole session."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "connect_ex"):
+            patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+        yield
+
+
+def _guarded(original: Any) -> Any:
+    def connect(self: socket.socket, address: Any) -> Any:
+        if not is_loopback(self.family, address):
+            raise OutsideConnection(f"a test tried to connect to {address!r}; tests may use loopback only")
+        return original(self, address)
+
+    return connect
