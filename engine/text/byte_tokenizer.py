@@ -24,7 +24,7 @@ _ENGLISH = (
     " between both life being under three never know same last another while us off might great go come since against"
     " right came take used himself few house use place during high without again home around small however found"
     " mind model answer question token ing ed er ly tion"
-).split()
+)
 _CHINESE = (
     "的一是了我不人在他有这个上们来到时大地为子中你说生国年着就那和要她出也得里后自以会家可下而过天去能对小多"
     "然于心学么之都好看起发当没成只如事把还用第样道想作种开"
@@ -61,7 +61,7 @@ def mock_tokenizer() -> BackedTokenizer:
     symbol_of_byte = {byte: symbol for symbol, byte in BYTE_OF_SYMBOL.items()}
     vocabulary = {symbol_of_byte[byte]: byte for byte in range(256)}
     merges: list[tuple[str, str]] = []
-    pieces = [" " + word for word in _ENGLISH] + list(_CHINESE)
+    pieces = [" " + word for word in _ENGLISH.split()] + list(_CHINESE)
     for piece in pieces:
         symbols = [symbol_of_byte[byte] for byte in piece.encode()]
         built = symbols[0]
@@ -75,9 +75,10 @@ def mock_tokenizer() -> BackedTokenizer:
     backend.decoder = decoders.ByteLevel()
     control = [END_OF_TEXT, TURN_START, TURN_END]
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in control])
+    added = backend.get_added_tokens_decoder()
     return BackedTokenizer(
         backend,
-        eos_token_ids=(backend.token_to_id(TURN_END), backend.token_to_id(END_OF_TEXT)),
+        eos_token_ids=[token_id for token_id, token in added.items() if token.content in (END_OF_TEXT, TURN_END)],
         special_tokens_map={"bos_token": TURN_START, "eos_token": TURN_END, "pad_token": END_OF_TEXT},
         chat_template=CHAT_TEMPLATE,
     )
