@@ -1,0 +1,112 @@
+"""The ASGI layer before routing: paths, media type, body size and the request's id."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from handlers.errors import Problem
+
+REQUEST_ID: Final = "mindspec.request_id"
+"""Key of the ASGI scope that holds the id of the answer."""
+
+_JSON: Final = b"application/json"
+_MAX_ID = 256
+
+
+class Limit(Protocol):
+    """What this layer asks of the running service."""
+
+    @property
+    def max_request_bytes(self) -> int:
+        """Largest request body, in bytes."""
+        ...
+
+
+class LimitsMiddleware:
+    """Refuses what no handler should see, and hands the rest on with one plain ``application/json``.
+
+    Connexion compares media types by letter case and skips validation for a type that it does not know, so every
+    body that passes here has exactly the type it knows. Sizes are counted while the body is read, whatever
+    Content-Length says; reading stops at the limit.
+    """
+
+    def __init__(self, app: ASGIApp, *, limit: Limit) -> None:
+        self._app = app
+        self._limit = limit
+        self._numbers = itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check one request; other scope types pass untouched."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path: str = scope["path"]
+        if path.endswith("/") or "//" in path:  # the router would answer with a redirect
+            raise Problem(404, "not_found", "There is nothing at this path")
+        problem, request_id = self._read_headers(scope)
+        scope[REQUEST_ID] = request_id or f"endpoint_common_{next(self._numbers)}"
+        await self._app(scope, _refusing(problem) if problem else self._counted(receive), send)
+
+    def _read_headers(self, scope: Scope) -> tuple[Problem | None, str | None]:
+        """Set the one media type; return what is wrong with the body's headers, and the req-id where usable."""
+        headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
+        kept = [(b"content-type", _JSON)]
+        problem = request_id = None
+        for name, value in headers:
+            if name == b"content-type":
+                if not _is_json(value):
+                    problem = Problem(415, "media_type", "The Content-Type must be application/json", "Content-Type")
+                continue
+            if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+                message = "A body with a Content-Encoding is not accepted; send it uncompressed"
+                problem = problem or Problem(415, "media_type", message, "Content-Encoding")
+            elif name == b"content-length" and value.isdigit() and int(value[:20]) > self._limit.max_request_bytes:
+                problem = problem or self._too_large()
+            elif name == b"req-id":
+                request_id = _usable_id(value)
+            kept.append((name, value))
+        scope["headers"] = kept
+        return problem, request_id
+
+    def _counted(self, receive: Receive) -> Receive:
+        left = self._limit.max_request_bytes
+
+        async def counted() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise self._too_large()
+            return message
+
+        return counted
+
+    def _too_large(self) -> Problem:
+        most = self._limit.max_request_bytes
+        message = f"The body is larger than the {most} bytes that this deployment accepts (its setting maxRequestLength)"
+        return Problem(413, "body_too_large", message, headers={"Connection": "close"})
+
+
+def _refusing(problem: Problem) -> Receive:
+    """A body that cannot be read: an unknown path or method is still reported first."""
+
+    async def receive() -> Message:
+        raise problem
+
+    return receive
+
+
+def _is_json(content_type: bytes) -> bool:
+    """Whether a media type is JSON, in any letter case; an empty one counts as absent. JSON has no parameters."""
+    return content_type.partition(b";")[0].strip().lower() in (_JSON, b"")
+
+
+def _usable_id(value: bytes) -> str | None:
+    """A req-id of 1..256 printable ASCII characters, or None."""
+    if not 1 <= len(value) <= _MAX_ID or not all(0x20 <= byte < 0x7F for byte in value):
+        return None
+    return value.decode("ascii")

@@ -1,0 +1,116 @@
+"""The settings of one deployment, under MindIE's own names in snake case where MindIE has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from generated.rules import Deployment
+
+MAX_PROMPT_TOKENS = 1_048_576
+"""The contract's own ceiling for a prompt, whatever the model allows."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an operator may choose. Every field has a working default, so ``Settings(model_name="x")`` serves.
+
+    Fields named as in MindIE's config.json keep its meaning: ``max_seq_len`` is its ``maxSeqLen`` and so on.
+    """
+
+    model_name: str
+    """The name that requests must use."""
+    lora_names: tuple[str, ...] = ()
+    """Names of loaded LoRA adapters, which requests may use as the model."""
+    host: str = "127.0.0.1"
+    port: int = 1025
+
+    max_n: int = 128
+    """Choices per request at most, for n, best_of and the beam width."""
+    max_seq_len: int | None = None
+    """Prompt and output tokens together; None: the model's max_position_embeddings."""
+    max_iter_times: int | None = None
+    """Output tokens per choice at most; None: max_seq_len."""
+    max_input_token_len: int | None = None
+    """Prompt tokens at most; None: no limit besides the others."""
+    max_request_length_mb: float = 40
+    """Largest request body in MB (1024 * 1024 bytes)."""
+    max_json_depth: int = 100
+    """Arrays and objects inside each other at most."""
+
+    full_text_enabled: bool = False
+    """Streamed chat events carry the text so far instead of the new text."""
+    open_ai_support: str = "vllm"
+    """"vllm" answers in MindIE's form; anything else answers in OpenAI's."""
+    strict_unknown: bool = False
+    """Refuse unknown fields instead of naming them in a response header."""
+    relaxed_rules: tuple[str, ...] = ()
+    """Ids of rules of the tools family that this deployment does not apply."""
+    features: tuple[str, ...] = ()
+    """MindIE engine features whose limits the contract shall apply (mtp, pd, prefix_cache, ...)."""
+    model_type: str = ""
+    """Model family whose limits the contract shall apply ("deepseek")."""
+
+    max_link_num: int = 1000
+    """Requests that are worked on at the same time at most."""
+    max_queue: int = 2000
+    """Further requests that may wait; one more is answered with 429."""
+    retry_after_s: int = 1
+    """What a refused client is told to wait, in seconds."""
+    drain_timeout_s: float = 30.0
+    """How long running requests may go on after a stop signal, in seconds."""
+
+    chat_template_dir: Path | None = None
+    """The only folder from which a request may name a chat template file; None: files are refused."""
+    template_time_s: float = 2.0
+    """Time limit for rendering a request's own chat template, in seconds."""
+    template_output_bytes: int = 8 * 1024 * 1024
+    template_memory_bytes: int = 512 * 1024 * 1024
+    template_workers: int = 2
+    """Processes that render requests' own templates; started when first needed."""
+
+    @property
+    def openai_form(self) -> bool:
+        """Whether answers and errors have OpenAI's shape."""
+        return self.open_ai_support != "vllm"
+
+    @property
+    def max_request_bytes(self) -> int:
+        """Largest request body, in bytes."""
+        return int(self.max_request_length_mb * 1024 * 1024)
+
+    def deployment(self) -> Deployment:
+        """What the contract's rules may ask about this deployment."""
+        return Deployment(
+            features=frozenset(self.features),
+            model_type=self.model_type,
+            openai_form=self.openai_form,
+            relaxed_rules=frozenset(self.relaxed_rules),
+            strict_unknown=self.strict_unknown,
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The token limits of a deployment once the model is known."""
+
+    max_seq_len: int
+    max_iter_times: int
+    max_prompt_tokens: int
+
+    @classmethod
+    def of(cls, settings: Settings, max_position_embeddings: int) -> Limits:
+        """Combine the settings with the model's own length.
+
+        A prompt has at most min(max_input_token_len, max_seq_len - 1, max_position_embeddings, 1048576) tokens.
+        """
+        max_seq_len = settings.max_seq_len or max_position_embeddings
+        bounds = [max_seq_len - 1, max_position_embeddings, MAX_PROMPT_TOKENS]
+        if settings.max_input_token_len is not None:
+            bounds.append(settings.max_input_token_len)
+        return cls(max_seq_len, settings.max_iter_times or max_seq_len, min(bounds))
+
+    def output_tokens(self, prompt_tokens: int, max_tokens: int | None) -> int:
+        """How many tokens a choice may have after a prompt of ``prompt_tokens`` (>= 1 for any accepted prompt)."""
+        room = min(self.max_iter_times, self.max_seq_len - prompt_tokens)
+        return room if max_tokens is None else min(room, max_tokens)

@@ -1,0 +1,91 @@
+"""Turns the raw bytes of a request into its generated model, exactly once, or into the first failure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from pydantic import BaseModel, ValidationError
+from starlette.types import Receive, Scope
+
+from generated import models, problems
+from generated.rules import Deployment
+from handlers import ignored, strict_json
+from handlers.errors import refused
+
+BODY: Final = "mindspec.body"
+"""Key of the ASGI scope that holds the validated model."""
+IGNORED: Final = "mindspec.ignored"
+"""Key of the ASGI scope that holds the X-Ignored-Parameters value, where there is one."""
+
+
+class Rules(Protocol):
+    """What validation asks of the running service; read anew for each request, since both may be reloaded."""
+
+    @property
+    def max_json_depth(self) -> int:
+        """Levels of arrays and objects allowed."""
+        ...
+
+    @property
+    def deployment(self) -> Deployment:
+        """The deployment profile that the contract's rules ask about."""
+        ...
+
+
+def validate(raw: bytes, model: type[BaseModel], rules: Rules) -> BaseModel:
+    """Check ``raw`` in the contract's order: depth, JSON, fields, rules.
+
+    Raises:
+        Problem: 422 with the first failure.
+    """
+    strict_json.check_depth(raw, rules.max_json_depth)
+    parsed = strict_json.parse(raw)
+    try:
+        return model.model_validate_json(raw, context=rules.deployment)
+    except ValidationError as error:
+        found = problems.explain(error, parsed, model.__name__)
+        raise refused(found.code, found.message, found.param) from None
+
+
+class BodyValidator:
+    """Connexion's body validator for one schema: reads the body, leaves the model in the ASGI scope.
+
+    Built once per schema. The body is not replayed: handlers take the model, never the bytes.
+    """
+
+    def __init__(self, model: type[BaseModel], rules: Rules) -> None:
+        self._model = model
+        self._rules = rules
+
+    async def wrap_receive(self, receive: Receive, *, scope: Scope) -> tuple[Receive, Scope]:
+        """Read and validate; what is returned receives only the client's disconnect."""
+        message = await receive()
+        raw: bytes = message.get("body", b"")
+        if message.get("more_body"):
+            chunks = [raw]
+            while message.get("more_body"):
+                message = await receive()
+                chunks.append(message.get("body", b""))
+            raw = b"".join(chunks)
+        body = validate(raw, self._model, self._rules)
+        scope[BODY] = body
+        scope[IGNORED] = ignored.header_value(body)
+        return receive, scope
+
+
+class BodyValidators:
+    """The ``validator_map`` entry for JSON bodies: hands Connexion the validator that a schema's x-model names."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._built: dict[str, BodyValidator] = {}
+
+    def __call__(self, *, schema: Mapping[str, Any], **_: object) -> BodyValidator:
+        """Connexion calls this once per request with the operation's schema."""
+        name: str = schema["x-model"]
+        found = self._built.get(name)
+        if found is None:
+            model: type[BaseModel] = getattr(models, name)
+            found = self._built[name] = BodyValidator(model, self._rules)
+        return found
