@@ -1,0 +1,95 @@
+"""One sequence through transformers' own forward and cache: prompt in, one token more, a copy to fork."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+
+_CHECK_TOKENS = 6
+_TOLERANCE = {torch.float32: 2e-3, torch.float64: 2e-3}
+_TOLERANCE_HALF = 0.1
+
+
+class ModelMismatch(Exception):
+    """The model's forward is not one that this engine can drive; the message says why."""
+
+
+class SequenceForward:
+    """Runs one sequence at a time; the caller holds the caches.
+
+    Every method runs under ``torch.inference_mode``.
+    """
+
+    def __init__(self, model: Any, vocab_size: int) -> None:
+        """Wrap a loaded causal language model whose first ``vocab_size`` logits count.
+
+        Raises:
+            ModelMismatch: its forward takes no cache.
+        """
+        self._model = model
+        self._vocab_size = vocab_size
+        self.device: torch.device = model.device
+        accepted = inspect.signature(model.forward).parameters
+        # The keyword was renamed between transformers' releases, and a folder's own code may use either.
+        names = [name for name in ("cache", "past_key_values") if name in accepted]
+        if not names:
+            raise ModelMismatch(f"{type(model).__name__} takes no key/value cache, which this engine needs.")
+        self._cache_keyword = names[0]
+        self._last_row_only = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+
+    @torch.inference_mode()
+    def prefill(self, token_ids: Sequence[int]) -> tuple[Tensor, DynamicCache]:
+        """Run a prompt; the logits after its last token, float32 ``[vocab]``, and the cache of it."""
+        cache = DynamicCache(config=self._model.config)
+        return self.extend(cache, token_ids), cache
+
+    @torch.inference_mode()
+    def extend(self, cache: DynamicCache, token_ids: Sequence[int]) -> Tensor:
+        """Append tokens to a sequence; changes ``cache``. The logits after the last one, float32 ``[vocab]``."""
+        return self._logits(token_ids, cache, self._last_row_only)[-1]
+
+    @staticmethod
+    def fork(cache: DynamicCache) -> DynamicCache:
+        """A copy that goes on separately."""
+        return copy.deepcopy(cache)
+
+    @torch.inference_mode()
+    def self_check(self) -> None:
+        """Compare a few tokens run at once without a cache with the same run one by one through the cache.
+
+        It finds models that look at later tokens (encoders loaded as decoders), caches that do not fit the model and
+        weights that give no numbers.
+
+        Raises:
+            ModelMismatch: the two differ by more than rounding.
+        """
+        name = type(self._model).__name__
+        tokens = [(7 + 31 * index) % self._vocab_size for index in range(_CHECK_TOKENS)]
+        at_once = self._logits(tokens, None, {})  # [tokens, vocab]
+        first, cache = self.prefill(tokens[:2])
+        one_by_one = torch.stack([first, *(self.extend(cache, [token]) for token in tokens[2:])])  # [tokens - 1, vocab]
+        if not at_once.amax(dim=-1).isfinite().all():
+            raise ModelMismatch(f"{name} computes logits that are not finite numbers.")
+        wanted = at_once[1:]
+        tolerance = _TOLERANCE.get(self._model.dtype, _TOLERANCE_HALF) * max(1.0, wanted.abs().amax().item())
+        difference = (wanted - one_by_one).abs().amax().item()
+        if not difference <= tolerance:
+            raise ModelMismatch(
+                f"{name} gives other logits token by token than for the same tokens at once (they differ by "
+                f"{difference:.3g}), so its answers would be wrong."
+            )
+
+    def _logits(self, token_ids: Sequence[int], cache: DynamicCache | None, extra: dict[str, int]) -> Tensor:
+        """Logits of a run of tokens, float32 ``[tokens or 1, vocab]``."""
+        input_ids = torch.tensor([list(token_ids)], dtype=torch.int64, device=self.device)  # [1, tokens]
+        keywords: dict[str, Any] = {self._cache_keyword: cache} if cache is not None else {}
+        logits: Tensor = self._model(
+            input_ids=input_ids, use_cache=cache is not None, return_dict=True, **keywords, **extra
+        ).logits
+        return logits[0, :, : self._vocab_size].float()

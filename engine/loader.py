@@ -1,0 +1,212 @@
+"""Loads a causal language model from a local folder, or says in a sentence why it cannot."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.utils import logging as transformers_logging
+
+from engine.forward import ModelMismatch, SequenceForward
+from engine.types import ModelInfo
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+"""The dtypes that may be asked for by name; "auto" besides."""
+
+DEFAULT_POSITIONS = 4096
+"""Context length of a model whose configuration names none (ALiBi, recurrent models)."""
+
+_POSITION_FIELDS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
+_NATIVE_BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})
+_CPU_INFO = Path("/proc/cpuinfo")
+
+
+class LoadError(Exception):
+    """The model cannot be served; the message is a sentence that says why, and names files without their paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in memory, ready to run."""
+
+    model: Any
+    """transformers' model: in eval mode, without gradients, on its device."""
+    info: ModelInfo
+
+
+def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_remote_code: bool = False) -> LoadedModel:
+    """Load the model of a folder (safetensors, also in shards, or one GGUF file) or of a GGUF file.
+
+    Nothing is fetched from a network, and no pickled weights are read. Code that lies in the folder runs only with
+    ``trust_remote_code``.
+
+    Args:
+        path: the folder or the .gguf file.
+        dtype: "float32", "float16", "bfloat16", or "auto": bfloat16 on CUDA and on CPUs that compute in it natively
+            (AVX512_BF16 or AMX), else float32.
+        device: a torch device; None takes CUDA where there is one, else the CPU.
+        trust_remote_code: run model code from the folder.
+
+    Raises:
+        LoadError: not a servable model.
+    """
+    folder, gguf_file = _locate(path)
+    name = path.name
+    target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    chosen_dtype = resolve_dtype(dtype, target, cpu_flags())
+    source: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
+    if gguf_file:
+        source["gguf_file"] = gguf_file
+    try:
+        config = AutoConfig.from_pretrained(folder, **source)
+    except Exception as error:
+        raise LoadError(f"The configuration of {name!r} cannot be read: {_reason(error)}") from error
+    _refuse_other_kinds(name, config, trust_remote_code)
+    if gguf_file:
+        source["quantization_config"] = GgufConfig(dequantize=True)
+    else:
+        source["use_safetensors"] = True
+    # The bar that transformers draws on stderr while it reads weights has no place in a server's log.
+    transformers_logging.disable_progress_bar()
+    try:
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=chosen_dtype, output_loading_info=True, **source
+        )
+    except Exception as error:
+        raise LoadError(f"The weights of {name!r} cannot be loaded: {_reason(error)}") from error
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise LoadError(f"The weights of {name!r} are not whole: {missing[0]} is missing ({len(missing)} in all).")
+    model = model.to(target).eval().requires_grad_(False)
+    info = ModelInfo(
+        vocab_size=_vocab_rows(model),
+        max_position_embeddings=_positions(config),
+        eos_token_ids=_eos_token_ids(folder, model, from_gguf=gguf_file is not None),
+        dtype=str(chosen_dtype).removeprefix("torch."),
+        device=str(target),
+        architecture=type(model).__name__,
+    )
+    try:
+        SequenceForward(model, info.vocab_size).self_check()
+    except ModelMismatch as error:
+        raise LoadError(f"The model {name!r} cannot be served: {error}") from error
+    except Exception as error:
+        raise LoadError(f"The model {name!r} failed in a trial run of a few tokens: {_reason(error)}") from error
+    return LoadedModel(model, info)
+
+
+def resolve_dtype(name: str, device: torch.device, flags: frozenset[str]) -> torch.dtype:
+    """The dtype that a setting means on a device, given the CPU's feature flags.
+
+    Raises:
+        LoadError: an unknown name.
+    """
+    if name in DTYPES:
+        return DTYPES[name]
+    if name != "auto":
+        raise LoadError(f"The dtype {name!r} is none of auto, {', '.join(DTYPES)}.")
+    if device.type == "cuda" or (device.type == "cpu" and flags & _NATIVE_BFLOAT16):
+        return torch.bfloat16
+    return torch.float32
+
+
+def cpu_flags() -> frozenset[str]:
+    """Feature names of the first CPU as Linux lists them; empty elsewhere."""
+    try:
+        lines = _CPU_INFO.read_text().splitlines()
+    except OSError:
+        return frozenset()
+    flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
+    return frozenset(flags.split())
+
+
+def _locate(path: Path) -> tuple[Path, str | None]:
+    """The folder, and the name of the GGUF file in it where that holds the weights."""
+    name = path.name
+    if path.is_file():
+        if path.suffix != ".gguf":
+            raise LoadError(f"{name!r} is a file but no .gguf file; name the model's folder.")
+        return path.parent, path.name
+    if not path.is_dir():
+        raise LoadError(f"There is no model folder named {name!r}.")
+    if any(path.glob("*.safetensors")):
+        if not (path / "config.json").is_file():
+            raise LoadError(f"The folder {name!r} has weights but no config.json.")
+        return path, None
+    packed = sorted(file.name for file in path.glob("*.gguf"))
+    if len(packed) == 1:
+        return path, packed[0]
+    if packed:
+        raise LoadError(f"The folder {name!r} has {len(packed)} GGUF files; name the one to serve.")
+    if any(path.glob("*.bin")) or any(path.glob("*.pt")):
+        raise LoadError(f"The folder {name!r} has pickled weights only, which are not read: convert to safetensors.")
+    raise LoadError(f"The folder {name!r} has no weights: no .safetensors and no .gguf file.")
+
+
+def _refuse_other_kinds(name: str, config: Any, trust_remote_code: bool) -> None:
+    """Raise LoadError for configurations of models that do not continue a text token by token."""
+    if config.is_encoder_decoder:
+        raise LoadError(f"{name!r} is an encoder-decoder ({config.model_type}); only decoder-only models are served.")
+    remote = trust_remote_code and "AutoModelForCausalLM" in (getattr(config, "auto_map", None) or {})
+    known: set[str] = set()
+    for classes in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
+        known.update([classes] if isinstance(classes, str) else classes)
+    declared = config.architectures or []
+    if declared and not remote and not known.intersection(declared):
+        raise LoadError(f"{name!r} is a {declared[0]}, which is not a causal language model.")
+
+
+def _vocab_rows(model: Any) -> int:
+    """Ids that can be both chosen and fed back: rows of the output layer, or of the input table where it has fewer."""
+    rows = [
+        layer.weight.shape[0]
+        for layer in (model.get_output_embeddings(), model.get_input_embeddings())
+        if getattr(layer, "weight", None) is not None
+    ]
+    return int(min(rows)) if rows else int(model.config.get_text_config().vocab_size)
+
+
+def _positions(config: Any) -> int:
+    """The longest sequence that the model was made for."""
+    for part in (config.get_text_config(), config):
+        for field in _POSITION_FIELDS:
+            value = getattr(part, field, None)
+            if isinstance(value, int) and value > 0:
+                return value
+    return DEFAULT_POSITIONS
+
+
+def _eos_token_ids(folder: Path, model: Any, *, from_gguf: bool) -> tuple[int, ...]:
+    """EOS ids as generation_config.json writes them, else config.json, else (GGUF) the file's own metadata."""
+    config = _read_json(folder / "config.json")
+    candidates = [_read_json(folder / "generation_config.json"), config, config.get("text_config") or {}]
+    written = [part["eos_token_id"] for part in candidates if part.get("eos_token_id") is not None]
+    if not written and from_gguf:
+        written = [model.config.get_text_config().eos_token_id]
+    value = written[0] if written else None
+    ids = value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(token_id for token_id in ids if type(token_id) is int))
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    """A JSON object from a file; empty where there is no file."""
+    if not file.is_file():
+        return {}
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise LoadError(f"{file.name} is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise LoadError(f"{file.name} is not a JSON object.")
+    return content
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an exception's text."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]

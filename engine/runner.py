@@ -1,0 +1,187 @@
+"""The torch executor: each live sequence runs its own forward a round, then all of them draw together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+
+from engine.executor import RequestRound
+from engine.forward import SequenceForward
+from engine.loader import LoadedModel
+from engine.sampling.beam import BeamSearch
+from engine.sampling.params import DrawSettings, FinishRule
+from engine.sampling.penalties import TokenCounts
+from engine.sampling.sampler import Draw, Row, Sampler
+from engine.types import Request, StepToken
+
+_NOT_FINITE = "The model computed logits that are not finite numbers, so no token can be chosen."
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """One running sequence: a choice, or one beam."""
+
+    index: int
+    cache: DynamicCache
+    last_token: int
+
+
+@dataclass(slots=True)
+class _Running:
+    """An admitted request."""
+
+    request: Request
+    rule: FinishRule
+    rows: dict[int, Row]
+    """Per live choice what the sampler needs; empty for beams."""
+    beam: BeamSearch | None
+    sequences: list[_Sequence] | None = None
+    """None until the prompt has run."""
+
+
+class TorchExecutor:
+    """The ``Executor`` over a model that transformers loaded.
+
+    A round runs one forward per live sequence, each with a cache of its own, so that no sequence's numbers depend on
+    the others. The choices of one request, or its beams, share the prompt's forward and copy its cache after it.
+    """
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        """Serve ``loaded``."""
+        self.info = loaded.info
+        self._forward = SequenceForward(loaded.model, loaded.info.vocab_size)
+        self._sampler = Sampler()
+        self._requests: dict[str, _Running] = {}
+
+    @property
+    def live_sequences(self) -> int:
+        """Live choices, and the width of each beam request."""
+        return sum(running.beam.width if running.beam else len(running.rows) for running in self._requests.values())
+
+    def add(self, request: Request) -> None:
+        """Admit a request. Raises ValueError when its id is admitted already."""
+        if request.request_id in self._requests:
+            raise ValueError(f"request {request.request_id!r} is admitted already")
+        sampling, device = request.sampling, self._forward.device
+        rule = FinishRule.of(sampling, self.info.eos_token_ids)
+        rows: dict[int, Row] = {}
+        beam = None
+        if sampling.use_beam_search:
+            beam = BeamSearch(request, rule, device)
+        else:
+            for choice in range(sampling.n):
+                settings = DrawSettings.of(sampling, choice)
+                rows[choice] = Row(settings, 0, TokenCounts.start(settings, request.prompt_ids, device))
+        self._requests[request.request_id] = _Running(request, rule, rows, beam)
+
+    def remove(self, request_id: str) -> None:
+        """Drop a request with its caches; an unknown id is fine."""
+        self._requests.pop(request_id, None)
+
+    def remove_choice(self, request_id: str, choice: int) -> None:
+        """End one choice; an unknown one is fine, and so is a beam request, whose beams are no choices yet."""
+        running = self._requests.get(request_id)
+        if running is None or running.beam is not None:
+            return
+        running.rows.pop(choice, None)
+        if running.sequences is not None:
+            running.sequences = [sequence for sequence in running.sequences if sequence.index != choice]
+        if not running.rows:
+            del self._requests[request_id]
+
+    @torch.inference_mode()
+    def step(self) -> list[RequestRound]:
+        """Run one round; see ``Executor.step``. A request whose logits are no numbers fails alone."""
+        requests = list(self._requests.values())
+        if not requests:
+            return []
+        computed = [self._run(running) for running in requests]
+        logits = torch.cat([part for part, _ in computed])  # [rows, vocab]
+        finite: list[bool] = logits.amax(dim=-1).isfinite().tolist()  # NaN anywhere in a row is its largest value
+        spans: list[slice] = []
+        for part, _ in computed:
+            start = spans[-1].stop if spans else 0
+            spans.append(slice(start, start + len(part)))
+        healthy = [all(finite[span]) for span in spans]
+
+        drawing = [index for index, running in enumerate(requests) if healthy[index] and running.beam is None]
+        draws: Iterator[Draw] = iter(())
+        if drawing:
+            rows = [row for index in drawing for row in requests[index].rows.values()]
+            draws = iter(self._sampler.draw(torch.cat([logits[spans[index]] for index in drawing]), rows))
+
+        rounds: list[RequestRound] = []
+        for running, (_, cache), span, fine in zip(requests, computed, spans, healthy, strict=True):
+            request_id = running.request.request_id
+            if not fine:
+                outcome = RequestRound(request_id, [], None, done=True, failure=_NOT_FINITE)
+            elif running.beam is not None:
+                outcome = self._advance_beams(running, running.beam, logits[span], cache)
+            else:
+                outcome = self._advance_choices(running, [next(draws) for _ in running.rows], cache)
+            if outcome.done:
+                del self._requests[request_id]
+            rounds.append(outcome)
+        return rounds
+
+    def _run(self, running: _Running) -> tuple[Tensor, DynamicCache | None]:
+        """The forwards of one request: logits ``[live choices or beams, vocab]``, and the prompt's cache if new.
+
+        In a beam request's first round there is one row, the prompt's.
+        """
+        if running.sequences is None:
+            logits, cache = self._forward.prefill(running.request.prompt_ids)  # [vocab]
+            return logits.expand(len(running.rows) or 1, -1), cache
+        rows = [self._forward.extend(sequence.cache, [sequence.last_token]) for sequence in running.sequences]
+        return torch.stack(rows), None
+
+    def _advance_choices(self, running: _Running, draws: list[Draw], prompt_cache: DynamicCache | None) -> RequestRound:
+        """Take one drawn token per live choice, in their order, and end those that it ends."""
+        tokens: list[StepToken] = []
+        going_on: list[StepToken] = []
+        for (choice, row), draw in zip(list(running.rows.items()), draws, strict=True):
+            row.position += 1
+            if row.counts is not None:
+                row.counts.add(draw.token_id)
+            reason, stop_token_id = running.rule.check(draw.token_id, row.position)
+            token = StepToken(choice, draw.token_id, draw.logprob, draw.top, reason, stop_token_id)
+            tokens.append(token)
+            if reason is None:
+                going_on.append(token)
+            else:
+                del running.rows[choice]
+        if prompt_cache is not None:
+            caches = self._copies(prompt_cache, len(going_on))
+        else:
+            held = {sequence.index: sequence.cache for sequence in running.sequences or ()}
+            caches = [held[token.choice] for token in going_on]
+        running.sequences = [
+            _Sequence(token.choice, cache, token.token_id) for token, cache in zip(going_on, caches, strict=True)
+        ]
+        return RequestRound(running.request.request_id, tokens, None, done=not running.rows)
+
+    def _advance_beams(
+        self, running: _Running, beam: BeamSearch, logits: Tensor, prompt_cache: DynamicCache | None
+    ) -> RequestRound:
+        """Take one token per beam, and hand each new beam the cache of the one that it continues."""
+        request_id = running.request.request_id
+        parents = beam.advance(logits)
+        if parents is None:
+            return RequestRound(request_id, [], beam.hypotheses(), done=True)
+        rows = [prompt_cache] if prompt_cache is not None else [sequence.cache for sequence in running.sequences or ()]
+        children = {parent: self._copies(rows[parent], parents.count(parent)) for parent in set(parents)}
+        running.sequences = [
+            _Sequence(index, children[parent].pop(), token_id)
+            for index, (parent, token_id) in enumerate(zip(parents, beam.last_tokens, strict=True))
+        ]
+        return RequestRound(request_id, [], None, done=False)
+
+    def _copies(self, cache: DynamicCache, count: int) -> list[DynamicCache]:
+        """``count`` caches that go on separately from one that is needed no more: itself and copies."""
+        if count == 0:
+            return []
+        return [cache, *(self._forward.fork(cache) for _ in range(count - 1))]
