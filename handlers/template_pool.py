@@ -1,0 +1,141 @@
+"""Renders the chat templates that requests bring along, each in a worker process that can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import struct
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from handlers import template_worker
+from handlers.errors import Problem, refused
+from handlers.settings import Settings
+
+_START_TIME_S = 20.0
+_WORDS_SHOWN = 300
+
+
+class TemplatePool:
+    """At most ``settings.template_workers`` processes, started when needed and kept while they behave.
+
+    One render has ``template_time_s`` seconds, ``template_memory_bytes`` of address space and may write
+    ``template_output_bytes``. A process that breaks a limit is killed, and the next render gets a new one.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._idle: list[asyncio.subprocess.Process] = []
+        self._slots = asyncio.Semaphore(settings.template_workers)
+
+    async def render(self, template: str, variables: Mapping[str, Any]) -> str:
+        """The rendered text.
+
+        Raises:
+            Problem: 422 template_error - a complaint of the template in its words, a syntax error with its line, or
+                the limit that it broke.
+        """
+        request = {
+            "template": template,
+            "variables": variables,
+            "max_bytes": self._settings.template_output_bytes,
+        }
+        data = json.dumps(request).encode()
+        async with self._slots:
+            worker = await self._worker()
+            try:
+                async with asyncio.timeout(self._settings.template_time_s):
+                    answer = await _ask(worker, data)
+            except TimeoutError:
+                raise _broken(f"takes longer than the {self._settings.template_time_s:g} seconds allowed") from None
+            except (asyncio.IncompleteReadError, ConnectionError):
+                raise _broken("could not be rendered within its limits") from None
+            else:
+                if answer.get("failed") not in template_worker.SPENT:
+                    self._idle.append(worker)
+                    worker = None
+            finally:
+                if worker is not None:
+                    await _kill(worker)
+        return self._text(answer)
+
+    async def close(self) -> None:
+        """End all idle workers."""
+        while self._idle:
+            await _kill(self._idle.pop())
+
+    async def _worker(self) -> asyncio.subprocess.Process:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.returncode is None:
+                return worker
+        script = Path(template_worker.__file__)
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            str(script),
+            str(self._settings.template_memory_bytes),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={"LC_ALL": "C.UTF-8", "TZ": os.environ.get("TZ", "")},
+            cwd="/",
+        )
+        try:
+            assert worker.stdout is not None
+            async with asyncio.timeout(_START_TIME_S):
+                await worker.stdout.readexactly(len(template_worker.READY))
+        except (TimeoutError, asyncio.IncompleteReadError):
+            await _kill(worker)
+            message = "The process that renders chat templates did not start; the cause is in the server's log"
+            raise Problem(500, "internal", message) from None
+        except asyncio.CancelledError:
+            await _kill(worker)
+            raise
+        return worker
+
+    def _text(self, answer: Mapping[str, Any]) -> str:
+        if "text" in answer:
+            text: str = answer["text"]
+            return text
+        if "refused" in answer:
+            raise complaint(answer["refused"])
+        if "syntax" in answer:
+            raise _broken(f"is not valid Jinja (line {answer['syntax']})")
+        reasons = {
+            "memory": f"needs more than the {self._settings.template_memory_bytes} bytes of memory allowed",
+            "output": f"writes more than the {self._settings.template_output_bytes} bytes allowed",
+        }
+        raise _broken(reasons.get(answer["failed"], "cannot be rendered with these messages"))
+
+
+def complaint(words: str) -> Problem:
+    """The 422 for a template's own raise_exception, in its words."""
+    shown = words if len(words) <= _WORDS_SHOWN else words[:_WORDS_SHOWN] + "..."
+    return refused("template_error", f"The chat template refuses these messages: {shown}", "messages")
+
+
+def _broken(what: str) -> Problem:
+    return refused("template_error", f"chat_template {what}", "chat_template")
+
+
+async def _ask(worker: asyncio.subprocess.Process, data: bytes) -> dict[str, Any]:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(struct.pack(">I", len(data)) + data)
+    await worker.stdin.drain()
+    header = await worker.stdout.readexactly(4)
+    answer: dict[str, Any] = json.loads(await worker.stdout.readexactly(struct.unpack(">I", header)[0]))
+    return answer
+
+
+async def _kill(worker: asyncio.subprocess.Process) -> None:
+    if worker.returncode is None:
+        try:
+            worker.kill()
+        except ProcessLookupError:
+            return
+    await worker.wait()
