@@ -47,23 +47,26 @@ class Detokenizer(Protocol):
         """For the tokens whose place became known since the last call, in order: code points before their text.
 
         A token that goes on with a character that earlier tokens began has the offset where that character starts.
+        Only where the detokeniser was made with ``track_offsets``; else always empty.
         """
         ...
 
 
-def make_detokenizer(table: TokenTable, *, skip_special_tokens: bool) -> Detokenizer:
+def make_detokenizer(table: TokenTable, *, skip_special_tokens: bool, track_offsets: bool = False) -> Detokenizer:
     """The detokeniser for this vocabulary's kind of decoder."""
     hidden = table.special_ids if skip_special_tokens else frozenset[int]()
-    return ByteLevelDetokenizer(table, hidden) if table.plan.byte_level else PieceDetokenizer(table, hidden)
+    make = ByteLevelDetokenizer if table.plan.byte_level else PieceDetokenizer
+    return make(table, hidden, track_offsets)
 
 
 class ByteLevelDetokenizer:
     """For byte-level BPE: the tokens' bytes, joined, are UTF-8; only an unfinished character is held back."""
 
-    __slots__ = ("_decoder", "_hidden", "_length", "_offsets", "_pending", "_table")
+    __slots__ = ("_decoder", "_hidden", "_length", "_offsets", "_pending", "_table", "_track")
 
-    def __init__(self, table: TokenTable, hidden: frozenset[int]) -> None:
+    def __init__(self, table: TokenTable, hidden: frozenset[int], track_offsets: bool) -> None:
         self._table = table
+        self._track = track_offsets
         self._hidden = hidden
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = False
@@ -72,10 +75,12 @@ class ByteLevelDetokenizer:
 
     def push(self, token_id: int, *, always_show: bool = False) -> str:
         """See ``Detokenizer.push``."""
-        if token_id in self._hidden and not always_show:
-            self._offsets.append(self._length)
-            return ""
-        raw = self._table.token_bytes(token_id)
+        hidden = token_id in self._hidden and not always_show
+        raw = b"" if hidden else self._table.token_bytes(token_id)
+        return self._place(raw) if self._track else self._decoder.decode(raw)
+
+    def _place(self, raw: bytes) -> str:
+        """Decode one token's bytes and note where its text starts."""
         start = self._length
         if self._pending and raw:
             # The first byte alone tells whether the token goes on with the held character or starts a new one.
@@ -121,10 +126,12 @@ class PieceDetokenizer:
         "_strip_left",
         "_stripped",
         "_table",
+        "_track",
     )
 
-    def __init__(self, table: TokenTable, hidden: frozenset[int]) -> None:
+    def __init__(self, table: TokenTable, hidden: frozenset[int], track_offsets: bool) -> None:
         self._table = table
+        self._track = track_offsets
         self._hidden = hidden
         self._first = True
         self._length = 0
@@ -143,7 +150,7 @@ class PieceDetokenizer:
         if token is None or (token_id in self._hidden and not always_show):
             if self._run:
                 self._run_places.append(len(self._run))
-            else:
+            elif self._track:
                 self._offsets.append(self._length - self._stripped)
             return ""
         first, self._first = self._first, False
@@ -155,7 +162,8 @@ class PieceDetokenizer:
         text = self._end_run() if self._run else ""
         start = self._length
         text += self._add(plan.piece(token, first))
-        self._offsets.append(max(0, start - self._stripped))
+        if self._track:
+            self._offsets.append(max(0, start - self._stripped))
         return text
 
     def finish(self) -> str:
@@ -180,7 +188,8 @@ class PieceDetokenizer:
             chars_before = list(range(len(self._run)))
         chars_before.append(len(text))
         shown = self._add(text)
-        self._offsets += [max(0, start + chars_before[place] - self._stripped) for place in self._run_places]
+        if self._track:
+            self._offsets += [max(0, start + chars_before[place] - self._stripped) for place in self._run_places]
         self._run.clear()
         self._run_places.clear()
         return shown

@@ -46,8 +46,8 @@ class TextTokenizer(Protocol):
         """The bytes that one token adds to the text (its leading space included)."""
         ...
 
-    def detokenizer(self, *, skip_special_tokens: bool) -> Detokenizer:
-        """A fresh incremental decoder for one choice."""
+    def detokenizer(self, *, skip_special_tokens: bool, track_offsets: bool = False) -> Detokenizer:
+        """A fresh incremental decoder for one choice; ``track_offsets`` for ``Detokenizer.take_offsets``."""
         ...
 
 
@@ -117,9 +117,9 @@ class BackedTokenizer:
             string = self.token_string(token_id)
             return self._bytes.setdefault(token_id, b"" if string is None else self.plan.token_bytes(string))
 
-    def detokenizer(self, *, skip_special_tokens: bool) -> Detokenizer:
+    def detokenizer(self, *, skip_special_tokens: bool, track_offsets: bool = False) -> Detokenizer:
         """See ``TextTokenizer.detokenizer``."""
-        return make_detokenizer(self, skip_special_tokens=skip_special_tokens)
+        return make_detokenizer(self, skip_special_tokens=skip_special_tokens, track_offsets=track_offsets)
 
     def _without_special(self) -> Tokenizer:
         # A copy, since the switch is a property of the whole backend and other threads may be encoding.

@@ -1,0 +1,82 @@
+"""The mock engine behind the front's door: the same scheduler and texts, run on the event loop, ready at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from engine.front import FrontBase
+from engine.mock import MockExecutor
+from engine.scheduler import EngineBroken, Limits, Scheduler
+from engine.text.byte_tokenizer import mock_tokenizer
+from engine.text.tokenizer import TextTokenizer
+from engine.types import EngineError
+from engine.wire import Cancel, EngineCommand, Quit, RemoveChoice, Submit
+
+
+class MockFront(FrontBase):
+    """A ``Front`` without an engine process and without weights."""
+
+    def __init__(
+        self,
+        tokenizer: TextTokenizer | None = None,
+        *,
+        limits: Limits | None = None,
+        max_position_embeddings: int = 131072,
+        step_delay_s: float = 0.0,
+        fail_at: int | None = None,
+    ) -> None:
+        """Args:
+        tokenizer: the built-in byte-level one by default.
+        limits: batch and queue.
+        max_position_embeddings: what ``info`` says.
+        step_delay_s: seconds that a round takes; the event loop is free meanwhile.
+        fail_at: the round that fails, with every request in it; see ``MockExecutor``.
+        """
+        super().__init__(tokenizer or mock_tokenizer(), limits or Limits())
+        self.executor = MockExecutor(self.tokenizer, max_position_embeddings=max_position_embeddings, fail_at=fail_at)
+        self.step_delay_s = step_delay_s
+        self._scheduler = Scheduler(self.executor, self.limits.max_batch_size)
+        self._has_work = asyncio.Event()
+        self._rounds: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """See ``Front.start``."""
+        self.info = self.executor.info
+        self._rounds = asyncio.create_task(self._run_rounds())
+        self._set_state("ready")
+
+    async def stop(self) -> None:
+        """See ``Front.stop``."""
+        self._set_state("draining")
+        self._cancel_all(EngineError("stopping", "The server is stopping."))
+        if self._rounds is not None:
+            self._rounds.cancel()
+            await asyncio.gather(self._rounds, return_exceptions=True)
+            self._rounds = None
+
+    def _send(self, command: EngineCommand) -> None:
+        match command:
+            case Submit(request, submitted_ns):
+                self._scheduler.submit(request, submitted_ns)
+                self._has_work.set()
+            case Cancel(request_id):
+                self._scheduler.cancel(request_id)
+            case RemoveChoice(request_id, choice):
+                self._scheduler.remove_choice(request_id, choice)
+            case Quit():
+                pass
+
+    async def _run_rounds(self) -> None:
+        while True:
+            if not self._scheduler.has_work:
+                self._has_work.clear()
+                await self._has_work.wait()
+            try:
+                outputs = self._scheduler.run_round()
+            except EngineBroken as broken:
+                # There is no process to start anew: a mock that is told to fail goes on as if there were.
+                outputs = broken.outputs
+            # The pause lets consumers read this round before the next one.
+            await asyncio.sleep(self.step_delay_s)
+            self._receive(outputs)
+            await asyncio.sleep(0)

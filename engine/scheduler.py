@@ -1,0 +1,163 @@
+"""The loop body inside an engine: a queue, admission by number of sequences, one executor round at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.executor import Executor, RequestRound
+from engine.types import Request, RequestFailure, StepOutput
+
+_log = logging.getLogger(__name__)
+
+ROUND_FAILED = "The engine failed while it ran this request."
+_FAILED_ROUNDS_IN_A_ROW = 3
+"""After so many the executor is taken to be broken for good (a lost device, say)."""
+
+
+class EngineBroken(Exception):
+    """The executor cannot go on; its process has to be started anew. ``outputs`` are still to be delivered."""
+
+    def __init__(self, outputs: list[StepOutput | RequestFailure]) -> None:
+        super().__init__("the executor cannot go on")
+        self.outputs = outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much an engine takes on."""
+
+    max_batch_size: int = 64
+    """Sequences that run at the same time, over all requests."""
+    max_queue: int = 1024
+    """Requests that may wait to be admitted; the front refuses more."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    request: Request
+    submitted_ns: int
+
+
+class Scheduler:
+    """Admits requests in order of arrival and runs rounds. Not thread safe."""
+
+    def __init__(
+        self, executor: Executor, max_batch_size: int, clock_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        """``clock_ns`` must be the clock that submission times were taken with."""
+        self._executor = executor
+        self._max_batch_size = max_batch_size
+        self._clock_ns = clock_ns
+        self._queue: deque[_Waiting] = deque()
+        self._ready_since: dict[str, int] = {}
+        """Admitted requests -> when they became ready for the next round, in clock nanoseconds."""
+        self._failed_rounds = 0
+
+    @property
+    def has_work(self) -> bool:
+        """A round would do something."""
+        return bool(self._queue or self._ready_since)
+
+    @property
+    def queued(self) -> int:
+        """Requests that wait to be admitted."""
+        return len(self._queue)
+
+    def submit(self, request: Request, submitted_ns: int) -> None:
+        """Queue a request that was submitted at ``submitted_ns``."""
+        self._queue.append(_Waiting(request, submitted_ns))
+
+    def cancel(self, request_id: str) -> None:
+        """Forget a request, queued or running; an unknown id is fine."""
+        if self._ready_since.pop(request_id, None) is not None:
+            self._executor.remove(request_id)
+        else:
+            self._queue = deque(waiting for waiting in self._queue if waiting.request.request_id != request_id)
+
+    def remove_choice(self, request_id: str, choice: int) -> None:
+        """End one choice of a running request, from outside."""
+        if request_id in self._ready_since:
+            self._executor.remove_choice(request_id, choice)
+
+    def run_round(self) -> list[StepOutput | RequestFailure]:
+        """Admit what fits, run one round and report it.
+
+        Raises:
+            EngineBroken: the round failed, and the executor cannot go on.
+        """
+        outputs: list[StepOutput | RequestFailure] = []
+        self._admit(outputs)
+        batch_size = self._executor.live_sequences
+        if batch_size == 0:
+            # Outside removals ended the last sequences of requests that no round will report any more.
+            self._ready_since.clear()
+            return outputs
+        start = self._clock_ns()
+        try:
+            rounds = self._executor.step()
+        except Exception:
+            _log.exception("a round failed")
+            self._fail_running(outputs)
+            return outputs
+        self._failed_rounds = 0
+        end = self._clock_ns()
+        live: dict[str, int] = {}
+        for round_ in rounds:
+            ready_since = self._ready_since.get(round_.request_id, start)
+            if not round_.done:
+                live[round_.request_id] = end
+            outputs.append(_report(round_, batch_size, start - ready_since, end - start))
+        # A request that the executor no longer reports lost its last choice from outside.
+        self._ready_since = live
+        return outputs
+
+    def _admit(self, outputs: list[StepOutput | RequestFailure]) -> None:
+        while self._queue:
+            head = self._queue[0]
+            live = self._executor.live_sequences
+            # A request wider than the limit runs when nothing else does.
+            if live and live + head.request.sampling.n > self._max_batch_size:
+                return
+            self._queue.popleft()
+            try:
+                self._executor.add(head.request)
+            except Exception:
+                _log.exception("a request was not admitted")
+                outputs.append(RequestFailure(head.request.request_id, "internal", ROUND_FAILED))
+            else:
+                self._ready_since[head.request.request_id] = head.submitted_ns
+
+    def _fail_running(self, outputs: list[StepOutput | RequestFailure]) -> None:
+        """End every request of the failed round, and find out whether the executor lets go of them."""
+        request_ids = list(self._ready_since)
+        self._ready_since.clear()
+        outputs += [RequestFailure(request_id, "internal", ROUND_FAILED) for request_id in request_ids]
+        self._failed_rounds += 1
+        try:
+            for request_id in request_ids:
+                self._executor.remove(request_id)
+            clean = self._executor.live_sequences == 0
+        except Exception:
+            _log.exception("the executor did not let go of its requests")
+            clean = False
+        if not clean or self._failed_rounds >= _FAILED_ROUNDS_IN_A_ROW:
+            raise EngineBroken(outputs)
+
+
+def _report(round_: RequestRound, batch_size: int, wait_ns: int, step_ns: int) -> StepOutput | RequestFailure:
+    if round_.failure is not None:
+        return RequestFailure(round_.request_id, "internal", round_.failure)
+    return StepOutput(
+        request_id=round_.request_id,
+        batch_size=batch_size,
+        queue_wait_us=max(0, wait_ns) // 1000,
+        step_us=step_ns // 1000,
+        tokens=round_.tokens,
+        beams=round_.beams,
+        cached_tokens=round_.cached_tokens,
+        done=round_.done,
+    )

@@ -1,0 +1,182 @@
+"""Messages between the front and an engine process, and how they cross a socket: a length, then a pickle.
+
+Both ends are this program, one the parent of the other; nothing else can reach the socket.
+"""
+
+from __future__ import annotations
+
+import pickle
+import select
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from engine.types import BeamHypothesis, ModelInfo, Request, RequestFailure, StepOutput, StepToken
+
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """To the engine: queue this request. ``submitted_ns`` is CLOCK_MONOTONIC, which all processes share."""
+
+    request: Request
+    submitted_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """To the engine: forget this request."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveChoice:
+    """To the engine: a stop string ended this choice."""
+
+    request_id: str
+    choice: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """To the engine: end."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """From the engine: what it is doing while it loads."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """From the engine: requests may come."""
+
+    info: ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFailed:
+    """From the engine: it cannot start, and why; it ends."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """From the engine: everything that one round did."""
+
+    outputs: list[StepOutput | RequestFailure]
+
+
+EngineCommand = Submit | Cancel | RemoveChoice | Quit
+EngineMessage = LoadProgress | Ready | LoadFailed | Round
+
+
+def encode(message: EngineCommand | EngineMessage) -> bytes:
+    """A message as length and payload."""
+    # Pickling a round's token objects one by one takes ten times as long as plain tuples.
+    value: object = [_pack(output) for output in message.outputs] if isinstance(message, Round) else message
+    payload = pickle.dumps(value, protocol=5)
+    return _LENGTH.pack(len(payload)) + payload
+
+
+def decode(payload: bytes | bytearray | memoryview) -> EngineCommand | EngineMessage:
+    """The message of a payload."""
+    value = pickle.loads(payload)
+    if isinstance(value, list):
+        return Round([_unpack(packed) for packed in value])
+    assert isinstance(value, EngineCommand | EngineMessage)
+    return value
+
+
+class FrameBuffer:
+    """Cuts a byte stream into the payloads of its messages."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add received bytes; returns the payloads that are whole now."""
+        self._bytes += data
+        payloads = []
+        start = 0
+        while len(self._bytes) - start >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._bytes, start)
+            end = start + _LENGTH.size + length
+            if len(self._bytes) < end:
+                break
+            payloads.append(bytes(self._bytes[start + _LENGTH.size : end]))
+            start = end
+        del self._bytes[:start]
+        return payloads
+
+
+class Channel:
+    """The engine's end of the socket, blocking. EOFError or OSError when the front is gone."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._socket.setblocking(True)
+        self._frames = FrameBuffer()
+
+    def send(self, message: EngineMessage) -> None:
+        """Send a message; waits while the front is behind."""
+        self._socket.sendall(encode(message))
+
+    def receive(self, *, wait: bool) -> list[EngineCommand]:
+        """The commands that have arrived; with ``wait`` at least one."""
+        commands: list[EngineCommand] = []
+        while select.select([self._socket], [], [], None if wait and not commands else 0)[0]:
+            data = self._socket.recv(1 << 16)
+            if not data:
+                raise EOFError("the front closed the connection")
+            for payload in self._frames.feed(data):
+                command = decode(payload)
+                assert isinstance(command, EngineCommand)
+                commands.append(command)
+        return commands
+
+
+def _pack(output: StepOutput | RequestFailure) -> tuple[Any, ...]:
+    if isinstance(output, RequestFailure):
+        return (output.request_id, output.code, output.message)
+    beams = None if output.beams is None else [(_pack_tokens(beam.tokens), beam.score) for beam in output.beams]
+    return (
+        output.request_id,
+        output.batch_size,
+        output.queue_wait_us,
+        output.step_us,
+        _pack_tokens(output.tokens),
+        beams,
+        output.cached_tokens,
+        output.done,
+    )
+
+
+def _unpack(packed: tuple[Any, ...]) -> StepOutput | RequestFailure:
+    if len(packed) == 3:
+        return RequestFailure(*packed)
+    request_id, batch_size, queue_wait_us, step_us, tokens, beams, cached_tokens, done = packed
+    return StepOutput(
+        request_id,
+        batch_size,
+        queue_wait_us,
+        step_us,
+        _unpack_tokens(tokens),
+        None if beams is None else [BeamHypothesis(_unpack_tokens(steps), score) for steps, score in beams],
+        cached_tokens,
+        done,
+    )
+
+
+def _pack_tokens(tokens: list[StepToken]) -> list[tuple[Any, ...]]:
+    return [(t.choice, t.token_id, t.logprob, t.top, t.finish_reason, t.stop_token_id) for t in tokens]
+
+
+def _unpack_tokens(tokens: list[tuple[Any, ...]]) -> list[StepToken]:
+    return [StepToken(*fields) for fields in tokens]
