@@ -1,0 +1,68 @@
+# One command from a clone to a running server: `make serve`. Everything is installed into $(VENV), nothing outside it.
+
+PYTHON ?= python3
+VENV ?= .venv
+HOST ?= 127.0.0.1
+PORT ?= 1025
+# A model folder, and the name that clients ask for. Empty: the embedded SmolLM2-135M-Instruct under its own name.
+MODEL ?=
+MODEL_NAME ?=
+# Pinned and installed first, so that pip takes a CPU build where one is offered; pyproject.toml admits nothing newer.
+TORCH ?= torch==2.13.0
+
+BIN := $(VENV)/bin
+# --no-compile: most modules are never imported; compiling only those that are saved 19 of 50 seconds.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+NAME_ARGUMENTS = $(if $(MODEL_NAME),--model-name "$(MODEL_NAME)")
+SERVE_ARGUMENTS = --host "$(HOST)" --port "$(PORT)" $(if $(MODEL),--model "$(MODEL)") $(NAME_ARGUMENTS)
+
+.DEFAULT_GOAL := help
+.PHONY: help serve mock weights test lint generate check-generated clean
+
+help:  ## Show this list.
+	@sed -n 's/^\([a-z-]*\):.*##/make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+
+serve: $(INSTALLED) $(if $(MODEL),,weights)  ## Install what is missing, prepare the weights, serve on HOST:PORT.
+	@exec $(BIN)/mindspec serve $(SERVE_ARGUMENTS)
+
+mock: $(INSTALLED)  ## Serve the same contract with made-up text: no weights, ready at once.
+	@exec $(BIN)/mindspec mock --host "$(HOST)" --port "$(PORT)" $(NAME_ARGUMENTS)
+
+weights: $(INSTALLED)  ## Put the default model into the cache, once.
+	@$(BIN)/python -m tools.weights >/dev/null
+
+test: $(INSTALLED_DEV) weights  ## Run the tests: pytest over everything, with the default model.
+	@MINDSPEC_TEST_WEIGHTS=required $(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
+
+lint: $(INSTALLED_DEV)  ## Check style and types.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+generate: $(INSTALLED_DEV)  ## Write generated/ anew from spec/.
+	$(BIN)/mindspec generate
+
+check-generated: $(INSTALLED_DEV)  ## Fail when generated/ is not what spec/ gives.
+	$(BIN)/mindspec generate --check
+
+clean:  ## Remove the environment and every build product; the cached weights stay.
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
+	find engine generated handlers tools tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are written last: an interrupted installation starts again, a finished one costs nothing.
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
+	  { echo "mindspec needs Python 3.11, 3.12 or 3.13: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
+	@test -x $(BIN)/pip || { echo "install: making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "install: $(TORCH) (the largest part, a minute or more)"
+	@$(PIP) "$(TORCH)"
+	@echo "install: mindspec and the rest"
+	@$(PIP) --editable .
+	@touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	@echo "install: the tools that tests and checks need"
+	@$(PIP) --editable ".[dev]"
+	@touch $@
