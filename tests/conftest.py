@@ -32,13 +32,16 @@ def is_loopback(family: int, address: Any) -> bool:
     """Whether connecting a socket of ``family`` to ``address`` stays on this machine."""
     if family == socket.AF_UNIX:
         return True
-    if family not in (socket.AF_INET, socket.AF_INET6):
-        return False
-    host = str(address[0]).partition("%")[0]
-    if host == "localhost":
+    return family in (socket.AF_INET, socket.AF_INET6) and is_loopback_host(address[0])
+
+
+def is_loopback_host(host: Any) -> bool:
+    """Whether ``host`` (a name or an address, as text) is this machine."""
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    if name == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(name.partition("%")[0]).is_loopback
     except ValueError:
         return False
 
@@ -55,10 +58,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def loopback_only() -> Iterator[None]:
-    """Refuse every connection to another machine for the whole session."""
+    """Refuse every connection to another machine, and every question for its address, for the whole session."""
+    look_up = socket.getaddrinfo
+
+    def guarded_look_up(host: Any, *arguments: Any, **options: Any) -> Any:
+        if host and not is_loopback_host(host):
+            raise OutsideConnection(f"a test asked for the address of {host!r}; tests may use loopback only")
+        return look_up(host, *arguments, **options)
+
     with pytest.MonkeyPatch.context() as patch:
         for name in ("connect", "connect_ex"):
             patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+        patch.setattr(socket, "getaddrinfo", guarded_look_up)
         yield
 
 

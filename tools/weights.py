@@ -200,6 +200,8 @@ def main() -> int:
     except WeightsError as error:
         print(f"mindspec: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     print(folder)
     return 0
 
