@@ -1,33 +1,35 @@
-"""The engine's only door for the HTTP side: submit a request, read its generation, drain and stop.
-
-``Front`` is the door, ``FrontBase`` all of it that does not depend on where the engine runs. ``engine.process_front``
-puts the engine into a process of its own, ``engine.mock_front`` runs a mock on the event loop.
-"""
+"""The engine's only door for the HTTP side, and the front that keeps the engine in a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
+import multiprocessing
+import socket
 import time
+from collections import deque
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from multiprocessing.context import SpawnProcess
+from typing import Protocol
 
-from engine.generation import Generation, GenerationState
+from engine.front_base import STOPPING, FrontBase, State
+from engine.generation import Generation
+from engine.link import EngineLink
+from engine.process import EngineSpec, run_engine
 from engine.scheduler import Limits
-from engine.text.output import RequestText
 from engine.text.tokenizer import TextTokenizer
-from engine.types import EngineError, FailureCode, ModelInfo, Request, RequestFailure, StepOutput
-from engine.wire import Cancel, EngineCommand, RemoveChoice, Submit
+from engine.types import EngineError, ModelInfo, Request
+from engine.wire import EngineCommand, EngineMessage, LoadFailed, LoadProgress, Quit, Ready, Round
+
+__all__ = ["EngineSpec", "Front", "Generation", "Limits", "ProcessFront", "RestartPolicy", "State"]
 
 _log = logging.getLogger(__name__)
 
-State = Literal["loading", "ready", "draining", "down"]
-
-_LOADING = "The model is still loading."
-_STOPPING = "The server is stopping."
-_DOWN = "The engine is down."
-_QUEUE_FULL = "The queue is full: {waiting} requests wait already."
-_INCOMPLETE = "The engine ended this request before it was complete."
+_ENDED = "The engine process ended unexpectedly."
+_GIVEN_UP = "The engine process ended {deaths} times within {minutes:g} minutes and is not started again."
+_NOT_STARTED = "The engine process could not be started."
 
 
 class Front(Protocol):
@@ -61,168 +63,161 @@ class Front(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """When a front stops starting its engine anew."""
+
+    max_deaths: int = 3
+    """So many within the window, and the engine stays down."""
+    window_s: float = 300.0
+
+
 @dataclass(slots=True)
-class _Running:
-    text: RequestText
-    state: GenerationState
-    width: int
-    started: bool = False
-    """A round has been reported, so it is in the batch and not in the queue."""
+class _Engine:
+    """One engine process."""
+
+    process: SpawnProcess
+    link: EngineLink | None = None
+    load_failure: str | None = None
+    over: bool = False
 
 
-class FrontBase:
-    """Routing between the engine's messages and the generations; subclasses say how commands reach the engine."""
+class ProcessFront(FrontBase):
+    """A ``Front`` whose engine is a child process, started anew when it dies."""
 
-    def __init__(self, tokenizer: TextTokenizer, limits: Limits) -> None:
-        self.tokenizer = tokenizer
-        self.limits = limits
-        self.info: ModelInfo | None = None
-        self.state: State = "loading"
-        self.failure: str | None = None
-        self._running: dict[str, _Running] = {}
-        self._submitted = 0
-        self._unstarted = 0
-        self._changed: set[asyncio.Future[None]] = set()
-
-    @property
-    def running(self) -> int:
-        """Requests that have been submitted and are not over."""
-        return len(self._running)
-
-    @property
-    def waiting(self) -> int:
-        """Requests that the engine has not admitted, in so far as the front can tell without asking it."""
-        free = self.limits.max_batch_size - sum(
-            running.text.open_choices for running in self._running.values() if running.started
-        )
-        fits = 0
-        for running in self._running.values():
-            if not running.started:
-                if running.width > free and free < self.limits.max_batch_size:
-                    break
-                free -= running.width
-                fits += 1
-        return self._unstarted - fits
-
-    def submit(self, request: Request) -> Generation:
-        """See ``Front.submit``.
-
-        Raises:
-            EngineError: loading, stopping, engine_down or queue_full.
+    def __init__(
+        self,
+        tokenizer: TextTokenizer,
+        spec: EngineSpec,
+        *,
+        limits: Limits | None = None,
+        restart: RestartPolicy | None = None,
+        stop_grace_s: float = 5.0,
+    ) -> None:
+        """Args:
+        tokenizer: the model's, for this side of the process boundary.
+        spec: what the engine process runs; its ``max_batch_size`` is taken from ``limits``.
+        limits: batch and queue.
+        restart: when to give up on an engine that dies again and again.
+        stop_grace_s: seconds that ``stop`` waits before it kills the process.
         """
-        if self.state == "loading":
-            raise EngineError("loading", _LOADING)
-        if self.state == "draining":
-            raise EngineError("stopping", _STOPPING)
-        if self.state == "down":
-            raise EngineError("engine_down", _DOWN)
-        # Only a long line is worth a closer look at who waits and who merely has not reported yet.
-        if self._unstarted >= self.limits.max_queue and not self._has_room(request.sampling.n):
-            raise EngineError("queue_full", _QUEUE_FULL.format(waiting=self.limits.max_queue))
-        # Clients may choose equal ids, and a report on a cancelled request may still be on its way.
-        self._submitted += 1
-        request = replace(request, request_id=f"{self._submitted}:{request.request_id}")
-        running = _Running(RequestText(request, self.tokenizer), GenerationState(), request.sampling.n)
-        self._running[request.request_id] = running
-        self._unstarted += 1
-        self._send(Submit(request, time.monotonic_ns()))
-        return Generation(running.state, running.text.stats, lambda: self._cancel(request.request_id))
+        super().__init__(tokenizer, limits or Limits())
+        self.progress: str | None = None
+        """The latest sentence of a loading engine."""
+        self._spec = replace(spec, max_batch_size=self.limits.max_batch_size)
+        self._restart = restart or RestartPolicy()
+        self._stop_grace_s = stop_grace_s
+        self._deaths: deque[float] = deque()
+        self._engine: _Engine | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def wait_ready(self) -> None:
-        """See ``Front.wait_ready``."""
-        while self.state == "loading":
-            await self._change()
-        if self.state == "down":
-            raise EngineError("engine_down", self.failure or _DOWN)
-        if self.state == "draining":
-            raise EngineError("stopping", _STOPPING)
+    @property
+    def pid(self) -> int | None:
+        """Process id of the engine."""
+        return self._engine.process.pid if self._engine else None
 
-    async def drain(self, timeout_s: float) -> None:
-        """See ``Front.drain``."""
+    async def start(self) -> None:
+        """See ``Front.start``."""
+        atexit.register(self._kill)
+        await self._launch()
+
+    async def stop(self) -> None:
+        """See ``Front.stop``."""
         self._set_state("draining")
+        self._cancel_all(EngineError("stopping", STOPPING))
+        await asyncio.gather(*self._tasks)  # a process that is being started must be known before it can be ended
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.over = True
+            if engine.link is not None:
+                asyncio.get_running_loop().remove_reader(engine.process.sentinel)
+                engine.link.send(Quit())
+            await asyncio.to_thread(engine.process.join, self._stop_grace_s)
+            if engine.process.is_alive():
+                engine.process.kill()
+                await asyncio.to_thread(engine.process.join)
+            if engine.link is not None:
+                engine.link.close()
+            engine.process.close()
+        atexit.unregister(self._kill)
+
+    async def _launch(self) -> None:
+        """Start a process and listen to it; it reports when it is ready."""
+        if self.state == "draining":
+            return
+        self._set_state("loading")
+        mine, its = socket.socketpair()
+        process = multiprocessing.get_context("spawn").Process(target=run_engine, args=(its, self._spec), name="engine")
+        engine = self._engine = _Engine(process)
         try:
-            async with asyncio.timeout(timeout_s):
-                while self._running:
-                    await self._change()
-        except TimeoutError:
-            self._cancel_all(EngineError("stopping", _STOPPING))
+            await asyncio.to_thread(process.start)
+        except OSError:
+            _log.exception("the engine process could not be started")
+            mine.close()
+            self._engine = None
+            self._set_state("down", _NOT_STARTED)
+            return
+        finally:
+            its.close()
+        engine.link = EngineLink(mine, lambda message: self._on_message(engine, message), lambda: self._on_end(engine))
+        asyncio.get_running_loop().add_reader(process.sentinel, engine.link.end)
 
     def _send(self, command: EngineCommand) -> None:
-        """Hand a command to the engine without waiting."""
-        raise NotImplementedError
+        if self._engine is not None and self._engine.link is not None:
+            self._engine.link.send(command)
 
-    def _receive(self, outputs: list[StepOutput | RequestFailure]) -> None:
-        """Take one round's report: to the texts, and from them to whoever waits."""
-        for output in outputs:
-            running = self._running.get(output.request_id)
-            if running is None:
-                continue  # it was cancelled while this report was on its way
-            if isinstance(output, RequestFailure):
-                self._finish(output.request_id, EngineError(output.code, output.message))
-                continue
-            if not running.started:
-                running.started = True
-                self._unstarted -= 1
-            try:
-                progress = running.text.take(output)
-            except Exception:
-                _log.exception("a request's output could not be turned into text")
-                self._send(Cancel(output.request_id))
-                self._finish(output.request_id, EngineError("internal", _INCOMPLETE))
-                continue
-            running.state.add(progress.deltas)
-            if not output.done:
-                for choice in progress.ended_by_text:
-                    self._send(RemoveChoice(output.request_id, choice))
-            if running.text.finished:
-                self._finish(output.request_id)
-            elif output.done:
-                self._finish(output.request_id, EngineError("internal", _INCOMPLETE))
+    def _on_message(self, engine: _Engine, message: EngineMessage) -> None:
+        match message:
+            case Round(outputs):
+                self._receive(outputs)
+            case LoadProgress(sentence):
+                self.progress = sentence
+            case Ready(info):
+                self.info = info
+                if self.state == "loading":
+                    self._set_state("ready")
+            case LoadFailed(sentence):
+                engine.load_failure = sentence
 
-    def _finish(self, request_id: str, error: EngineError | None = None) -> None:
-        running = self._running.pop(request_id)
-        if not running.started:
-            self._unstarted -= 1
-        running.state.end(error)
-        if not self._running:
-            self._announce()
+    def _on_end(self, engine: _Engine) -> None:
+        """The process is gone, or its end of the socket is, which is as bad."""
+        asyncio.get_running_loop().remove_reader(engine.process.sentinel)
+        if engine.over:
+            return
+        engine.over = True
+        self._engine = None
+        engine.process.kill()
+        self._spawn_task(self._reap(engine.process))
+        self._fail_all("engine_down", _ENDED)
+        if self.state == "draining":
+            return
+        if engine.load_failure is not None and self.info is None:
+            # The first load says what is wrong with the model or the machine; another try would say the same.
+            self._set_state("down", engine.load_failure)
+            return
+        now = time.monotonic()
+        self._deaths.append(now)
+        while self._deaths[0] < now - self._restart.window_s:
+            self._deaths.popleft()
+        if len(self._deaths) >= self._restart.max_deaths:
+            sentence = _GIVEN_UP.format(deaths=len(self._deaths), minutes=self._restart.window_s / 60)
+            _log.error(sentence)
+            self._set_state("down", sentence)
+            return
+        _log.error("the engine process ended; it is started again")
+        self._set_state("down", _ENDED)
+        self._spawn_task(self._launch())
 
-    def _fail_all(self, code: FailureCode, message: str) -> None:
-        """The engine is gone: every generation ends with this error."""
-        for request_id in list(self._running):
-            self._finish(request_id, EngineError(code, message))
+    async def _reap(self, process: SpawnProcess) -> None:
+        await asyncio.to_thread(process.join)
+        process.close()
 
-    def _cancel_all(self, error: EngineError) -> None:
-        for request_id in list(self._running):
-            self._send(Cancel(request_id))
-            self._finish(request_id, error)
+    def _spawn_task(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def _cancel(self, request_id: str) -> None:
-        if request_id in self._running:
-            self._send(Cancel(request_id))
-            self._finish(request_id)
-
-    def _has_room(self, width: int) -> bool:
-        waiting = self.waiting
-        if waiting:
-            return waiting < self.limits.max_queue
-        live = sum(running.text.open_choices for running in self._running.values())
-        return self.limits.max_queue > 0 or live == 0 or live + width <= self.limits.max_batch_size
-
-    def _set_state(self, state: State, failure: str | None = None) -> None:
-        self.state, self.failure = state, failure
-        self._announce()
-
-    async def _change(self) -> None:
-        """Wait until the state changes or the last request ends."""
-        change = asyncio.get_running_loop().create_future()
-        self._changed.add(change)
-        try:
-            await change
-        finally:
-            self._changed.discard(change)
-
-    def _announce(self) -> None:
-        for change in self._changed:
-            if not change.done():
-                change.set_result(None)
+    def _kill(self) -> None:
+        # At the interpreter's end, where nobody called ``stop``: multiprocessing would wait for the engine for ever.
+        if self._engine is not None and self._engine.process.pid is not None:
+            self._engine.process.kill()

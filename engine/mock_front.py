@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.front import FrontBase
+from engine.front_base import STOPPING, FrontBase
 from engine.mock import MockExecutor
 from engine.scheduler import EngineBroken, Limits, Scheduler
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.tokenizer import TextTokenizer
 from engine.types import EngineError
-from engine.wire import Cancel, EngineCommand, Quit, RemoveChoice, Submit
+from engine.wire import EngineCommand
 
 
 class MockFront(FrontBase):
@@ -48,23 +48,15 @@ class MockFront(FrontBase):
     async def stop(self) -> None:
         """See ``Front.stop``."""
         self._set_state("draining")
-        self._cancel_all(EngineError("stopping", "The server is stopping."))
+        self._cancel_all(EngineError("stopping", STOPPING))
         if self._rounds is not None:
             self._rounds.cancel()
             await asyncio.gather(self._rounds, return_exceptions=True)
             self._rounds = None
 
     def _send(self, command: EngineCommand) -> None:
-        match command:
-            case Submit(request, submitted_ns):
-                self._scheduler.submit(request, submitted_ns)
-                self._has_work.set()
-            case Cancel(request_id):
-                self._scheduler.cancel(request_id)
-            case RemoveChoice(request_id, choice):
-                self._scheduler.remove_choice(request_id, choice)
-            case Quit():
-                pass
+        self._scheduler.apply(command)
+        self._has_work.set()
 
     async def _run_rounds(self) -> None:
         while True:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from engine.executor import Executor, RequestRound
 from engine.types import Request, RequestFailure, StepOutput
+from engine.wire import Cancel, EngineCommand, Quit, RemoveChoice, Submit
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +67,18 @@ class Scheduler:
     def queued(self) -> int:
         """Requests that wait to be admitted."""
         return len(self._queue)
+
+    def apply(self, command: EngineCommand) -> None:
+        """Obey the front. ``Quit`` is for whoever runs the rounds."""
+        match command:
+            case Submit(request, submitted_ns):
+                self.submit(request, submitted_ns)
+            case Cancel(request_id):
+                self.cancel(request_id)
+            case RemoveChoice(request_id, choice):
+                self.remove_choice(request_id, choice)
+            case Quit():
+                pass
 
     def submit(self, request: Request, submitted_ns: int) -> None:
         """Queue a request that was submitted at ``submitted_ns``."""

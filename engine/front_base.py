@@ -1,0 +1,194 @@
+"""What every front does wherever its engine runs: admit requests, route the engine's reports, end generations."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from engine.generation import Generation, GenerationState
+from engine.scheduler import Limits
+from engine.text.output import RequestText
+from engine.text.tokenizer import TextTokenizer
+from engine.types import EngineError, FailureCode, ModelInfo, Request, RequestFailure, StepOutput
+from engine.wire import Cancel, EngineCommand, RemoveChoice, Submit
+
+_log = logging.getLogger(__name__)
+
+State = Literal["loading", "ready", "draining", "down"]
+
+LOADING = "The model is still loading."
+STOPPING = "The server is stopping."
+DOWN = "The engine is down."
+QUEUE_FULL = "The queue is full: {waiting} requests wait already."
+_INCOMPLETE = "The engine ended this request before it was complete."
+
+
+@dataclass(slots=True)
+class _Running:
+    text: RequestText
+    state: GenerationState
+    width: int
+    started: bool = False
+    """A round has been reported, so it is in the batch and not in the queue."""
+
+
+class FrontBase(ABC):
+    """Routing between the engine's messages and the generations; subclasses say how commands reach the engine."""
+
+    def __init__(self, tokenizer: TextTokenizer, limits: Limits) -> None:
+        self.tokenizer = tokenizer
+        self.limits = limits
+        self.info: ModelInfo | None = None
+        self.state: State = "loading"
+        self.failure: str | None = None
+        self._running: dict[str, _Running] = {}
+        self._submitted = 0
+        self._unstarted = 0
+        self._changed: set[asyncio.Future[None]] = set()
+
+    @property
+    def running(self) -> int:
+        """Requests that have been submitted and are not over."""
+        return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that the engine has not admitted, in so far as the front can tell without asking it."""
+        free = self.limits.max_batch_size - sum(
+            running.text.open_choices for running in self._running.values() if running.started
+        )
+        fits = 0
+        for running in self._running.values():
+            if not running.started:
+                if running.width > free and free < self.limits.max_batch_size:
+                    break
+                free -= running.width
+                fits += 1
+        return self._unstarted - fits
+
+    def submit(self, request: Request) -> Generation:
+        """See ``Front.submit``.
+
+        Raises:
+            EngineError: loading, stopping, engine_down or queue_full.
+        """
+        if self.state == "loading":
+            raise EngineError("loading", LOADING)
+        if self.state == "draining":
+            raise EngineError("stopping", STOPPING)
+        if self.state == "down":
+            raise EngineError("engine_down", DOWN)
+        # Only a long line is worth a closer look at who waits and who merely has not reported yet.
+        if self._unstarted >= self.limits.max_queue and not self._has_room(request.sampling.n):
+            raise EngineError("queue_full", QUEUE_FULL.format(waiting=self.limits.max_queue))
+        # Clients may choose equal ids, and a report on a cancelled request may still be on its way.
+        self._submitted += 1
+        request = replace(request, request_id=f"{self._submitted}:{request.request_id}")
+        running = _Running(RequestText(request, self.tokenizer), GenerationState(), request.sampling.n)
+        self._running[request.request_id] = running
+        self._unstarted += 1
+        self._send(Submit(request, time.monotonic_ns()))
+        return Generation(running.state, running.text.stats, lambda: self._cancel(request.request_id))
+
+    async def wait_ready(self) -> None:
+        """See ``Front.wait_ready``."""
+        while self.state == "loading":
+            await self._change()
+        if self.state == "down":
+            raise EngineError("engine_down", self.failure or DOWN)
+        if self.state == "draining":
+            raise EngineError("stopping", STOPPING)
+
+    async def drain(self, timeout_s: float) -> None:
+        """See ``Front.drain``."""
+        self._set_state("draining")
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._running:
+                    await self._change()
+        except TimeoutError:
+            self._cancel_all(EngineError("stopping", STOPPING))
+
+    @abstractmethod
+    def _send(self, command: EngineCommand) -> None:
+        """Hand a command to the engine without waiting."""
+
+    def _receive(self, outputs: list[StepOutput | RequestFailure]) -> None:
+        """Take one round's report: to the texts, and from them to whoever waits."""
+        for output in outputs:
+            running = self._running.get(output.request_id)
+            if running is None:
+                continue  # it was cancelled while this report was on its way
+            if isinstance(output, RequestFailure):
+                self._finish(output.request_id, EngineError(output.code, output.message))
+                continue
+            if not running.started:
+                running.started = True
+                self._unstarted -= 1
+            try:
+                progress = running.text.take(output)
+            except Exception:
+                _log.exception("a request's output could not be turned into text")
+                self._send(Cancel(output.request_id))
+                self._finish(output.request_id, EngineError("internal", _INCOMPLETE))
+                continue
+            running.state.add(progress.deltas)
+            if not output.done:
+                for choice in progress.ended_by_text:
+                    self._send(RemoveChoice(output.request_id, choice))
+            if running.text.finished:
+                self._finish(output.request_id)
+            elif output.done:
+                self._finish(output.request_id, EngineError("internal", _INCOMPLETE))
+
+    def _finish(self, request_id: str, error: EngineError | None = None) -> None:
+        running = self._running.pop(request_id)
+        if not running.started:
+            self._unstarted -= 1
+        running.state.end(error)
+        if not self._running:
+            self._announce()
+
+    def _fail_all(self, code: FailureCode, message: str) -> None:
+        """The engine is gone: every generation ends with this error."""
+        for request_id in list(self._running):
+            self._finish(request_id, EngineError(code, message))
+
+    def _cancel_all(self, error: EngineError) -> None:
+        for request_id in list(self._running):
+            self._send(Cancel(request_id))
+            self._finish(request_id, error)
+
+    def _cancel(self, request_id: str) -> None:
+        if request_id in self._running:
+            self._send(Cancel(request_id))
+            self._finish(request_id)
+
+    def _has_room(self, width: int) -> bool:
+        waiting = self.waiting
+        if waiting:
+            return waiting < self.limits.max_queue
+        live = sum(running.text.open_choices for running in self._running.values())
+        return self.limits.max_queue > 0 or live == 0 or live + width <= self.limits.max_batch_size
+
+    def _set_state(self, state: State, failure: str | None = None) -> None:
+        self.state, self.failure = state, failure
+        self._announce()
+
+    async def _change(self) -> None:
+        """Wait until the state changes or the last request ends."""
+        change = asyncio.get_running_loop().create_future()
+        self._changed.add(change)
+        try:
+            await change
+        finally:
+            self._changed.discard(change)
+
+    def _announce(self) -> None:
+        for change in self._changed:
+            if not change.done():
+                change.set_result(None)

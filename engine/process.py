@@ -1,0 +1,123 @@
+"""The engine process: it loads an executor, obeys the front's commands and runs rounds until the front is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import logging
+import math
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from multiprocessing import connection, parent_process
+from pathlib import Path
+from typing import Any
+
+from engine.executor import Executor
+from engine.scheduler import EngineBroken, Scheduler
+from engine.wire import Channel, LoadFailed, LoadProgress, Quit, Ready, Round
+
+_CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpec:
+    """Which executor an engine process runs, by name, so that only that process imports what it needs."""
+
+    factory: str
+    """``"module:function"``. It is called with ``kwargs`` and returns an Executor; one that has a parameter
+    ``on_progress`` also gets a function to call with sentences while it loads. What it raises, it says in a sentence.
+    """
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Picklable."""
+    max_batch_size: int = 64
+    """Sequences that run at the same time."""
+    threads: int | None = None
+    """For arithmetic; None leaves one of the usable cores to HTTP."""
+    log_level: int = logging.WARNING
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: its affinity, and the quota of its control group where there is one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = _CPU_QUOTA.read_text().split()
+        if quota != "max":
+            cores = min(cores, math.ceil(int(quota) / int(period)))
+    return max(1, cores)
+
+
+def run_engine(front: socket.socket, spec: EngineSpec) -> None:
+    """The whole life of an engine process. ``front`` is its end of the socket to the front."""
+    # The front decides when to stop, also when a terminal or a service manager signals the whole group.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, name="parent-watch", daemon=True).start()
+    logging.basicConfig(level=spec.log_level, format="%(asctime)s engine %(levelname)s %(name)s: %(message)s")
+    channel = Channel(front)
+    # A front that is gone needs no answer.
+    with contextlib.suppress(EOFError, ConnectionError):
+        executor = _load(spec, channel)
+        if executor is not None:
+            channel.send(Ready(executor.info))
+            serve(channel, Scheduler(executor, spec.max_batch_size))
+
+
+def serve(channel: Channel, scheduler: Scheduler) -> None:
+    """Rounds and commands in turn, until ``Quit``.
+
+    Raises:
+        EOFError, ConnectionError: the front is gone.
+        SystemExit: the executor is broken; its requests have been reported as failed.
+    """
+    while True:
+        for command in channel.receive(wait=not scheduler.has_work):
+            if isinstance(command, Quit):
+                return
+            scheduler.apply(command)
+        if scheduler.has_work:
+            try:
+                outputs = scheduler.run_round()
+            except EngineBroken as broken:
+                channel.send(Round(broken.outputs))
+                raise SystemExit(1) from broken
+            if outputs:
+                channel.send(Round(outputs))
+
+
+def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
+    threads = spec.threads or max(1, usable_cores() - 1)
+    # Read when the numeric libraries are first imported: idle threads must sleep, since spinning ones take the core
+    # that HTTP needs.
+    os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="0")
+    channel.send(LoadProgress("The engine process has started."))
+    module_name, _, function_name = spec.factory.partition(":")
+    try:
+        factory = getattr(importlib.import_module(module_name), function_name)
+        kwargs = dict(spec.kwargs)
+        if "on_progress" in inspect.signature(factory).parameters:
+            kwargs["on_progress"] = lambda sentence: channel.send(LoadProgress(sentence))
+        executor: Executor = factory(**kwargs)
+    except (EOFError, ConnectionError):
+        raise
+    except Exception as error:
+        logging.getLogger(__name__).exception("the engine did not load")
+        channel.send(LoadFailed(str(error) or type(error).__name__))
+        return None
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(threads)
+    return executor
+
+
+def _die_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        # At once, since a long round or load would not notice; there is nobody left to tell and nothing to save.
+        os._exit(1)
