@@ -80,6 +80,6 @@ def penalise(logits: Tensor, counts: TokenCounts, settings: DrawSettings) -> Ten
     seen = penalised[counts.ids]  # [distinct]
     seen = torch.where(seen > 0, seen / settings.repetition_penalty, seen * settings.repetition_penalty)
     seen -= settings.frequency_penalty * counts.generated
-    seen -= settings.presence_penalty * (counts.generated > 0)
+    seen -= settings.presence_penalty * (counts.generated > 0).to(torch.float64)
     penalised[counts.ids] = seen
     return penalised
