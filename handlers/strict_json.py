@@ -9,7 +9,9 @@ import jiter
 
 from handlers.errors import Problem, refused
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# A string that is never closed runs to the end of the body: a match that failed there would be tried again from every
+# later quote, in quadratic time.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _DUPLICATE = re.compile(r'^Detected duplicate key (".*") at line (\d+) column (\d+)$', re.DOTALL)
