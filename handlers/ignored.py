@@ -1,54 +1,56 @@
-"""Names the members of a request that the contract does not know, for the X-Ignored-Parameters header."""
+"""Writes the X-Ignored-Parameters header: the members of a request that the contract does not know."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import BaseModel
+from generated.base import ContractModel, unknown
+from generated.rules import Path
 
 HEADER: Final = "X-Ignored-Parameters"
-MAX_NAMES = 20
-MAX_BYTES = 1024
+MAX_NAMES: Final = 20
+MAX_BYTES: Final = 1024
 ELLIPSIS: Final = "..."
+_SEPARATOR: Final = ", "
 _SAFE: Final = "_.-"
 
 
-def header_value(body: BaseModel) -> str | None:
-    """The header's value for ``body``, or None where every member was understood.
+def header_value(body: ContractModel) -> str | None:
+    """The header's value for ``body``, or None where every member was understood."""
+    return written(unknown(body))
 
-    Paths look like ``messages[0].name``. Member names are percent-encoded as UTF-8 outside [A-Za-z0-9_.-]; the
-    brackets of an index are ours. At most 20 names and 1 KiB, then an ellipsis of three dots.
+
+def written(paths: Iterable[Path]) -> str | None:
+    """Paths such as ``messages[0].name``, separated by commas.
+
+    Member names are percent-encoded as UTF-8 outside [A-Za-z0-9_.-]; the brackets of an index are the path's own. At
+    most 20 names and 1 KiB, then an ellipsis of three dots.
     """
-    names = list(islice(_unknown(body, ""), MAX_NAMES + 1))
-    if not names:
+    first = list(islice(paths, MAX_NAMES + 1))
+    if not first:
         return None
     kept: list[str] = []
-    size = 0
-    for name in names[:MAX_NAMES]:
-        size += len(name) + 2  # the separator too
-        if size + len(ELLIPSIS) > MAX_BYTES:
+    size = len(ELLIPSIS)
+    for path in first[:MAX_NAMES]:
+        name = _encoded(path)
+        size += len(name) + len(_SEPARATOR)
+        if size > MAX_BYTES:
             break
         kept.append(name)
-    if len(kept) < len(names):
+    if len(kept) < len(first):
         kept.append(ELLIPSIS)
-    return ", ".join(kept)
+    return _SEPARATOR.join(kept)
 
 
-def _unknown(model: BaseModel, prefix: str) -> Iterator[str]:
-    """Paths of unknown members, the model's own first; free-form objects are plain dicts and are not entered."""
-    for key in model.__pydantic_extra__ or ():
-        yield prefix + quote(key, safe=_SAFE)
-    for key in model.model_fields_set:
-        yield from _inside(model.__dict__.get(key), prefix + key)
-
-
-def _inside(value: object, path: str) -> Iterator[str]:
-    if isinstance(value, BaseModel):
-        yield from _unknown(value, path + ".")
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            if isinstance(item, BaseModel):
-                yield from _unknown(item, f"{path}[{index}].")
+def _encoded(path: Path) -> str:
+    text = ""
+    for key in path:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        else:
+            name = quote(key, safe=_SAFE)
+            text += f".{name}" if text else name
+    return text

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.types import Receive, Scope
 
 from generated import models, problems
+from generated.base import ContractModel
 from generated.rules import Deployment
 from handlers import ignored, strict_json
 from handlers.errors import refused
@@ -33,7 +34,7 @@ class Rules(Protocol):
         ...
 
 
-def validate(raw: bytes, model: type[BaseModel], rules: Rules) -> BaseModel:
+def validate(raw: bytes, model: type[ContractModel], rules: Rules) -> ContractModel:
     """Check ``raw`` in the contract's order: depth, JSON, fields, rules.
 
     Raises:
@@ -44,7 +45,7 @@ def validate(raw: bytes, model: type[BaseModel], rules: Rules) -> BaseModel:
     try:
         return model.model_validate_json(raw, context=rules.deployment)
     except ValidationError as error:
-        found = problems.explain(error, parsed, model.__name__)
+        found = problems.explain(error, parsed, model.__name__, rules.deployment)
         raise refused(found.code, found.message, found.param) from None
 
 
@@ -54,7 +55,7 @@ class BodyValidator:
     Built once per schema. The body is not replayed: handlers take the model, never the bytes.
     """
 
-    def __init__(self, model: type[BaseModel], rules: Rules) -> None:
+    def __init__(self, model: type[ContractModel], rules: Rules) -> None:
         self._model = model
         self._rules = rules
 
@@ -86,6 +87,6 @@ class BodyValidators:
         name: str = schema["x-model"]
         found = self._built.get(name)
         if found is None:
-            model: type[BaseModel] = getattr(models, name)
+            model: type[ContractModel] = getattr(models, name)
             found = self._built[name] = BodyValidator(model, self._rules)
         return found

@@ -1,0 +1,138 @@
+"""The chain that a request passes, in order, and the application built from it.
+
+bytes -> ExceptionMiddleware (every failure becomes a contract error) -> LimitsMiddleware (path, media type, size, id)
+-> RoutingMiddleware (generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight from the
+bytes) -> DispatchMiddleware (the handler, and its answer as bytes).
+
+All of these but two are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
+UI, security, response validation, the request context) are left out. DispatchMiddleware stands in for the end of
+Connexion's chain, where a handler's decorators are rebuilt for each call: it cost more than all the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+from connexion import AsyncApp
+from connexion.lifecycle import ConnexionRequest, ConnexionResponse
+from connexion.middleware.exceptions import ExceptionMiddleware
+from connexion.middleware.lifespan import LifespanMiddleware
+from connexion.middleware.request_validation import RequestValidationMiddleware
+from connexion.middleware.routing import RoutingMiddleware
+from connexion.resolver import Resolver
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+
+from engine.front import Front
+from handlers.chat import ChatHandler
+from handlers.completions import CompletionHandler
+from handlers.defaults import ModelDefaults
+from handlers.dispatch import DispatchMiddleware
+from handlers.errors import Problem, internal
+from handlers.health import HealthHandler
+from handlers.limits import LimitsMiddleware
+from handlers.models import ModelsHandler
+from handlers.service import Service
+from handlers.settings import Settings
+from handlers.validation import BodyValidators
+
+_log = logging.getLogger(__name__)
+
+
+def build_app(settings: Settings, front: Front, defaults: ModelDefaults | None = None) -> AsyncApp:
+    """The ASGI application for one deployment; its lifespan starts and stops the front."""
+    return build(Service(settings, front, defaults))
+
+
+def build(service: Service) -> AsyncApp:
+    """The ASGI application around a service."""
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        await service.front.start()
+        try:
+            yield
+        finally:
+            await service.front.stop()
+            await service.close()
+
+    app = AsyncApp(
+        "mindspec",
+        lifespan=lifespan,
+        middlewares=[
+            ExceptionMiddleware,
+            partial(LimitsMiddleware, limit=service),
+            RoutingMiddleware,
+            RequestValidationMiddleware,
+            LifespanMiddleware,
+            DispatchMiddleware,
+        ],
+        resolver=Resolver(operations(service).__getitem__),
+        validator_map={"body": {"application/json": BodyValidators(service)}},
+    )
+    for failure, handler in error_handlers(service).items():
+        app.add_error_handler(failure, handler)
+    app.add_api(_routes())
+    return app
+
+
+def operations(service: Service) -> dict[str, Callable[..., Any]]:
+    """The handler of each operationId."""
+    models = ModelsHandler(service)
+    return {
+        "create_chat_completion": ChatHandler(service),
+        "create_completion": CompletionHandler(service),
+        "list_models": models.list_models,
+        "get_model": models.get_model,
+        "get_health": HealthHandler(service).get_health,
+    }
+
+
+Handler = Callable[[ConnexionRequest, Exception], Any]
+
+
+def error_handlers(service: Service) -> Mapping[type[Exception], Handler]:
+    """How each kind of exception becomes a contract error; never with the exception's own text."""
+
+    def answered(problem: Problem) -> ConnexionResponse:
+        return ConnexionResponse(
+            status_code=problem.status,
+            content_type="application/json",
+            body=to_json(problem.body(openai_form=service.openai_form)),
+            headers=dict(problem.headers),
+        )
+
+    async def on_problem(_: ConnexionRequest, error: Exception) -> ConnexionResponse:
+        assert isinstance(error, Problem)
+        return answered(error)
+
+    async def on_http(_: ConnexionRequest, error: Exception) -> ConnexionResponse:
+        assert isinstance(error, HTTPException)
+        if error.status_code == 404:
+            return answered(Problem(404, "not_found", "There is nothing at this path"))
+        if error.status_code == 405:
+            message = "This path does not take this method"
+            return answered(Problem(405, "method_not_allowed", message, headers=error.headers))
+        return unexpected(error)
+
+    async def on_anything(_: ConnexionRequest, error: Exception) -> ConnexionResponse:
+        return unexpected(error)
+
+    def unexpected(error: Exception) -> ConnexionResponse:
+        _log.error("a request failed", exc_info=error)
+        return answered(internal())
+
+    return {Problem: on_problem, HTTPException: on_http, Exception: on_anything}
+
+
+def _routes() -> dict[str, Any]:
+    """The routes for Connexion, parsed here: it would run a file through a template engine first."""
+    import yaml
+
+    routes: dict[str, Any] = yaml.safe_load((files("generated") / "routes.yaml").read_text(encoding="utf-8"))
+    return routes

@@ -1,0 +1,23 @@
+"""One HTTP call as a handler sees it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from starlette.types import Receive
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a handler needs besides the validated body."""
+
+    request_id: str
+    """The id of the answer."""
+    receive: Receive
+    """Gives only the client's disconnect, once the body has been read."""
+
+    @staticmethod
+    def now() -> int:
+        """Seconds since 1970."""
+        return int(time.time())

@@ -1,0 +1,89 @@
+"""The end of the chain: calls the handler of the routed operation and writes its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from connexion.middleware.abstract import RoutedAPI, RoutedMiddleware
+from starlette.types import Receive, Scope, Send
+
+from handlers.call import Call
+from handlers.ignored import HEADER
+from handlers.limits import REQUEST_ID
+from handlers.running import ClientGone
+from handlers.stream import EventStream
+from handlers.validation import BODY, IGNORED
+
+_JSON: Final = [(b"content-type", b"application/json")]
+_EVENTS: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class DispatchOperation:
+    """One operation: gives the handler what it takes, sends what it returns.
+
+    A handler of an operation with a body takes ``(body, call)``; any other takes its path parameters by name.
+    """
+
+    def __init__(self, handler: Callable[..., Awaitable[Any]], has_body: bool) -> None:
+        self._handler = handler
+        self._has_body = has_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request. Problems pass on to the error handlers."""
+        if not self._has_body:
+            path: Mapping[str, str] = scope.get("path_params") or {}
+            await _send(await self._handler(**path), [], send)
+            return
+        try:
+            answer = await self._handler(scope[BODY], Call(scope[REQUEST_ID], receive))
+        except ClientGone:
+            return
+        ignored = scope[IGNORED]
+        extra = [(HEADER.lower().encode(), ignored.encode("ascii"))] if ignored else []
+        if isinstance(getattr(answer, "events", None), EventStream):
+            await _send_events(answer.events, extra, send)
+        else:
+            await _send(answer, extra, send)
+
+
+class DispatchAPI(RoutedAPI[DispatchOperation]):
+    """Builds one DispatchOperation per operation of the routes."""
+
+    def __init__(self, *args: Any, next_app: Any, **kwargs: Any) -> None:
+        known = {key: kwargs[key] for key in ("base_path", "resolver", "uri_parser_class") if key in kwargs}
+        super().__init__(*args, next_app=next_app, **known)
+        self.add_paths()
+
+    def make_operation(self, operation: Any) -> DispatchOperation:
+        """Called by Connexion for each operation."""
+        return DispatchOperation(operation.function, operation.is_request_body_defined)
+
+
+class DispatchMiddleware(RoutedMiddleware[DispatchAPI]):
+    """The last of Connexion's middlewares here; what is not routed goes on to Connexion's 404."""
+
+    api_cls = DispatchAPI
+
+
+async def _send(answer: Any, extra: Headers, send: Send) -> None:
+    body: bytes = answer.body.wire_json().encode()
+    length = [(b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": answer.status, "headers": _JSON + length + extra})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _send_events(events: EventStream, extra: Headers, send: Send) -> None:
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": _EVENTS + extra})
+        async for chunk in events:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        events.close()

@@ -1,0 +1,85 @@
+"""The text of a tool call that an engine is told to write, for tool_choice required or a named tool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from engine.text.tools import CLOSE, OPEN
+from generated.models import ChatCompletionRequest, NamedToolChoice
+from handlers.errors import refused
+from handlers.messages import tools_in_use
+
+_MAX_DEPTH: Final = 8
+_EMPTY: Final[Mapping[str, Any]] = {
+    "string": "",
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+
+
+def forced_text(body: ChatCompletionRequest, engine_can: bool) -> str | None:
+    """The call that tool_choice asks for: the named tool, or with "required" the first one; None where it asks none.
+
+    The arguments are the smallest that the tool's schema plainly allows.
+
+    Raises:
+        Problem: 422 unsupported, naming tool_choice, where the engine cannot be held to a call.
+    """
+    choice = body.tool_choice
+    if not tools_in_use(body) or not body.tools or choice is None or choice == "auto":
+        return None
+    if not engine_can:
+        message = "tool_choice can be none or auto here: this engine cannot be held to a tool call"
+        raise refused("unsupported", message, "tool_choice")
+    wanted = choice.function.name if isinstance(choice, NamedToolChoice) else body.tools[0].function.name
+    tool = next(tool for tool in body.tools if tool.function.name == wanted)
+    arguments = smallest(tool.function.parameters or {"type": "object"})
+    call = {"name": wanted, "arguments": arguments if isinstance(arguments, dict) else {}}
+    return f"{OPEN}\n{json.dumps(call, ensure_ascii=False)}\n{CLOSE}"
+
+
+def refuse_strict(body: ChatCompletionRequest, engine_can: bool) -> None:
+    """Refuse ``function.strict`` where nothing holds the arguments to their schema.
+
+    Raises:
+        Problem: 422 unsupported, naming the tool.
+    """
+    if engine_can or not tools_in_use(body):
+        return
+    for index, tool in enumerate(body.tools or ()):
+        if tool.function.strict:
+            param = f"tools[{index}].function.strict"
+            message = f"{param} must be false or absent here: this engine cannot hold arguments to a schema"
+            raise refused("unsupported", message, param)
+
+
+def smallest(schema: Any, depth: int = 0) -> Any:
+    """A small value for a JSON schema: its const, first enum value, default or minimum, else an empty value.
+
+    Only required properties are filled in. Good for a mock; it is no schema solver.
+    """
+    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+        return {}
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    options = schema.get("enum")
+    if isinstance(options, list) and options:
+        return options[0]
+    kind = schema.get("type", "object")
+    if isinstance(kind, list):
+        kind = kind[0] if kind else "object"
+    if kind in ("integer", "number") and isinstance(schema.get("minimum"), int | float):
+        return schema["minimum"]
+    if kind == "object":
+        properties = schema.get("properties")
+        required = schema.get("required")
+        if isinstance(properties, Mapping) and isinstance(required, list):
+            return {name: smallest(properties.get(name, {}), depth + 1) for name in required if isinstance(name, str)}
+    return _EMPTY.get(kind, {}) if isinstance(kind, str) else {}

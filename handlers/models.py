@@ -1,0 +1,42 @@
+"""GET /v1/models and GET /v1/models/{model}."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from generated.models import Model, ModelList
+from generated.operations import GetModel, ListModels
+from handlers.errors import Problem
+from handlers.service import Service
+from handlers.settings import Limits
+
+OWNER: Final = "MindIE Server"
+
+
+class ModelsHandler:
+    """Describes what is deployed."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def list_models(self) -> ListModels.Response:
+        """All names that a request may use."""
+        return ListModels.Ok(ModelList(object="list", data=[self._model(name) for name in self._service.model_names]))
+
+    async def get_model(self, model: str) -> GetModel.Response:
+        """One of them.
+
+        Raises:
+            Problem: 404 for a name that is not deployed.
+        """
+        if model not in self._service.model_names:
+            shown = model if len(model) <= 100 else model[:100] + "..."
+            raise Problem(404, "not_found", f"The model {shown!r} is not deployed here", "model")
+        return GetModel.Ok(self._model(model))
+
+    def _model(self, name: str) -> Model:
+        made = Model(id=name, object="model", created=self._service.created, owned_by=OWNER)
+        info = self._service.front.info
+        if info is not None:
+            made.max_model_len = Limits.of(self._service.settings, info.max_position_embeddings).max_seq_len
+        return made

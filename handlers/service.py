@@ -1,0 +1,116 @@
+"""What all handlers share: the settings, the engine's front, the model's defaults and limits."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+from engine.front import Front
+from engine.types import EngineError, ModelInfo
+from generated.rules import Deployment
+from handlers.defaults import ModelDefaults
+from handlers.errors import Problem, from_engine, refused
+from handlers.prompt import PromptMaker
+from handlers.settings import Limits, Settings
+from handlers.template_pool import TemplatePool
+
+
+class Service:
+    """One running server. Belongs to one event loop."""
+
+    def __init__(self, settings: Settings, front: Front, defaults: ModelDefaults | None = None) -> None:
+        self.front = front
+        self.defaults = defaults or ModelDefaults()
+        self.created = int(time.time())
+        """When the server started, in seconds since 1970."""
+        self._settings = settings
+        self._deployment = settings.deployment()
+        self._pool = TemplatePool(settings)
+        self._prompts: PromptMaker | None = None
+        self._numbers = itertools.count(1)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._settings
+
+    @property
+    def deployment(self) -> Deployment:
+        """The profile that the contract's rules ask about."""
+        return self._deployment
+
+    @property
+    def max_json_depth(self) -> int:
+        """Levels of arrays and objects that a body may have."""
+        return self._settings.max_json_depth
+
+    @property
+    def max_request_bytes(self) -> int:
+        """Largest request body, in bytes."""
+        return self._settings.max_request_bytes
+
+    @property
+    def openai_form(self) -> bool:
+        """Whether answers and errors have OpenAI's shape."""
+        return self._deployment.openai_form
+
+    @property
+    def forces_tool_calls(self) -> bool:
+        """Whether the engine writes a call that it is told to write (``Request.forced_text``)."""
+        return bool(getattr(self.front, "forces_tool_calls", False))
+
+    @property
+    def prompts(self) -> PromptMaker:
+        """Renders and tokenises; made at first use, when the front has its tokenizer."""
+        if self._prompts is None:
+            self._prompts = PromptMaker(self.front.tokenizer, self._settings, self._pool)
+        return self._prompts
+
+    @property
+    def model_names(self) -> list[str]:
+        """The names that a request may use, the deployed model's first."""
+        return [self._settings.model_name, *self._settings.lora_names]
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Take new settings for requests that come from now on."""
+        self._settings = settings
+        self._deployment = settings.deployment()
+        self._prompts = None
+
+    def check_model(self, name: str) -> None:
+        """Refuse a model that is not deployed.
+
+        Raises:
+            Problem: 422 unknown_model.
+        """
+        if name not in self.model_names:
+            shown = name if len(name) <= 100 else name[:100] + "..."
+            message = f"model {shown!r} is not deployed here; GET /v1/models lists the names to use"
+            raise refused("unknown_model", message, "model")
+
+    def ready(self) -> tuple[ModelInfo, Limits]:
+        """The loaded model and its limits.
+
+        Raises:
+            Problem: 503 loading, stopping or engine_down.
+        """
+        front = self.front
+        if front.state == "draining":
+            raise self.problem(EngineError("stopping", "The server is stopping; try another one"))
+        if front.state == "down":
+            raise self.problem(EngineError("engine_down", "The engine is down"))
+        if front.info is None or front.state == "loading":
+            raise self.problem(EngineError("loading", "The model is still loading; try again soon"))
+        return front.info, Limits.of(self._settings, front.info.max_position_embeddings)
+
+    def problem(self, error: EngineError) -> Problem:
+        """The answer to an engine failure."""
+        return from_engine(error, self._settings.retry_after_s)
+
+    def engine_id(self) -> str:
+        """A request id for the engine; clients' own ids may repeat."""
+        return f"r{next(self._numbers)}"
+
+    async def close(self) -> None:
+        """End the worker processes."""
+        await self._pool.close()
