@@ -1,0 +1,1 @@
+"""The generator: reads the spec, checks it, and writes generated/."""

@@ -1,0 +1,120 @@
+"""Runs the generator: spec in, generated files out, or a comparison of both (``python -m tools.generate``)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.contract.corpus import build, dump
+from tools.contract.package import load_package
+from tools.generate.fields import defaults_source, fields_source
+from tools.generate.lint import check_behaviour, check_fields
+from tools.generate.load import Finding, SpecError, load
+from tools.generate.models import models_source
+from tools.generate.operations import operations_source, routes_source
+from tools.generate.rules import rules_source
+from tools.generate.shapes import Contract, inside, read
+from tools.generate.write import drift, formatted, render, write
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SPEC = ROOT / "spec" / "openapi.yaml"
+OUT = ROOT / "generated"
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What a spec gives: the contract, and the text of every file."""
+
+    contract: Contract
+    files: dict[str, str]
+
+
+def generate(spec_path: Path) -> Generated:
+    """Everything that the spec gives, without writing it.
+
+    Raises:
+        SpecError: the spec is wrong; carries all findings.
+    """
+    document = load(spec_path)
+    contract = read(document)
+    unreadable = bool(document.findings)
+    check_fields(contract)
+    if unreadable or any("rule" in str(finding) for finding in document.findings):
+        raise SpecError(document.path, document.findings)
+    files = {name: formatted(text, name) for name, text in _python(contract).items()}
+    files["routes.yaml"] = routes_source(contract)
+    with tempfile.TemporaryDirectory() as folder:
+        write(files, Path(folder))
+        package = load_package(Path(folder))
+        check_behaviour(contract, package)
+        if document.findings:
+            raise SpecError(document.path, document.findings)
+        cases, wrong = build(contract, package)
+    if wrong:
+        raise SpecError(document.path, [Finding(1, f"the models do not follow the spec: {line}") for line in wrong])
+    files["corpus.json"] = dump(cases)
+    return Generated(contract, files)
+
+
+def _python(contract: Contract) -> dict[str, str]:
+    reach = contract.reach(contract.requests)
+    nested = {
+        name: tuple(member.name for member in contract.models[name].members.values() if inside(member.shape))
+        for name in reach
+    }
+    return {
+        "__init__.py": render("init.py.j2"),
+        "base.py": render(
+            "base.py.j2",
+            free_form=repr(sorted(name for name in reach if contract.models[name].free_form)),
+            nested=repr({name: members for name, members in nested.items() if members}),
+        ),
+        "models.py": models_source(contract),
+        "rules.py": rules_source(contract),
+        "fields.py": fields_source(contract),
+        "problems.py": render("problems.py.j2"),
+        "defaults.py": defaults_source(contract),
+        "operations.py": operations_source(contract),
+    }
+
+
+def run(spec_path: Path | str = SPEC, out_dir: Path | str = OUT, check: bool = False) -> int:
+    """Write generated files from a spec, or with ``check`` compare them byte by byte. Returns the exit status.
+
+    0: written, or nothing differs. 1: ``check`` found a difference (a diff is printed), or the spec is wrong (every
+    finding is printed with its line).
+    """
+    try:
+        generated = generate(Path(spec_path))
+    except SpecError as error:
+        print(error, file=sys.stderr)
+        count = len(error.findings)
+        print(f"{count} {'finding' if count == 1 else 'findings'}; nothing was written", file=sys.stderr)
+        return 1
+    out = Path(out_dir)
+    if check:
+        difference = drift(generated.files, out)
+        if difference:
+            print(difference)
+            print(f"{out} does not match {spec_path}; run `mindspec generate`", file=sys.stderr)
+        return 1 if difference else 0
+    changed = write(generated.files, out)
+    print(f"{out}: {', '.join(changed) if changed else 'nothing to change'}")
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line of the generator alone."""
+    parser = argparse.ArgumentParser(prog="python -m tools.generate", description="Generate code from the spec.")
+    parser.add_argument("--spec", type=Path, default=SPEC, help="the OpenAPI 3.1 document")
+    parser.add_argument("--out", type=Path, default=OUT, help="the folder to write to or to compare with")
+    parser.add_argument("--check", action="store_true", help="write nothing; print a diff and exit 1 on any difference")
+    options = parser.parse_args(arguments)
+    return run(options.spec, options.out, options.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

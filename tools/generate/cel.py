@@ -1,0 +1,340 @@
+"""Compiles CEL rules to Python expressions: cel-python's parser, types from the spec, one Python AST node per CEL node.
+
+The meaning follows the CEL language definition for the functions listed here, with ``self`` a model whose null
+members count as absent and ``server`` the deployment. CEL's ``||`` forgives an error on one side when the other side
+is true; Python's ``or`` does not, so a guard must stand to the left of what it guards (the search proves it).
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from dataclasses import dataclass, field
+from typing import Any
+
+from celpy.celparser import CELParseError, CELParser
+from lark import Token, Tree
+
+from tools.generate.shapes import Contract, Shape
+
+Type = str | tuple[Any, ...]
+"""``bool``, ``int``, ``double``, ``string``, ``dyn``, ``server``, ("list", item), ("map", model), ("any_of", …)."""
+
+_SCALAR: dict[str, Type] = {"string": "string", "integer": "int", "number": "double", "boolean": "bool", "any": "dyn"}
+_PYTHON = {"string": "str", "list": "list", "map": "dict", "int": "int", "double": "float", "bool": "bool"}
+_SERVER: dict[str, Type] = {"features": ("list", "string"), "model_type": "string"}
+_COMPARE = {"lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE, "eq": ast.Eq, "ne": ast.NotEq}
+_MACROS = ("exists", "all", "map", "filter")
+_METHODS = ("size", "sum", "distinct", "startsWith", "endsWith", "contains", "matches", "lowerAscii")
+
+
+class CelError(Exception):
+    """A rule that cannot be compiled; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A rule as Python source over ``self`` and ``server``, with the members of ``self`` it reads."""
+
+    source: str
+    fields: tuple[str, ...]
+    numbers: tuple[int, ...]
+    """Integer literals in the rule, ascending: lengths and counts worth trying."""
+    texts: tuple[str, ...]
+    """String literals in the rule, sorted: values worth trying."""
+
+
+def compile_rule(cel: str, contract: Contract, model: str) -> Compiled:
+    """Compile a boolean CEL expression over an instance of a model.
+
+    Raises:
+        CelError: syntax, an unknown function, a member that the schema does not have, or types that do not fit.
+    """
+    try:
+        tree = CELParser().parse(cel)
+    except CELParseError as error:
+        place = f" at column {error.column}" if error.column else ""
+        raise CelError(f"CEL syntax error{place}; correct the expression") from None
+    compiler = _Compiler(contract, {"self": ("map", model), "server": "server"})
+    node, kind = compiler.visit(tree)
+    if kind != "bool":
+        raise CelError(f"the rule gives {_name(kind)}, not true or false; write a condition")
+    source = ast.unparse(ast.fix_missing_locations(node))
+    return Compiled(
+        source, tuple(sorted(compiler.fields)), tuple(sorted(compiler.numbers)), tuple(sorted(compiler.texts))
+    )
+
+
+def type_of(shape: Shape) -> Type:
+    """The CEL type of a value of a shape."""
+    kinds: list[Type] = []
+    for branch in shape.branches:
+        if branch.kind == "list":
+            kinds.append(("list", type_of(branch.items) if branch.items is not None else "dyn"))
+        elif branch.kind == "object":
+            kinds.append(("map", branch.model))
+        else:
+            kinds.append(_SCALAR[branch.kind])
+    return kinds[0] if len(kinds) == 1 else ("any_of", *kinds)
+
+
+def _options(kind: Type) -> tuple[Type, ...]:
+    return tuple(kind[1:]) if kind[0] == "any_of" else (kind,)
+
+
+def _name(kind: Type) -> str:
+    return " or ".join(option if isinstance(option, str) else option[0] for option in _options(kind))
+
+
+def _family(kind: Type) -> set[str]:
+    names = {option if isinstance(option, str) else str(option[0]) for option in _options(kind)}
+    return {"number" if name in ("int", "double") else name for name in names}
+
+
+@dataclass
+class _Compiler:
+    """One pass over the parse tree; every visit gives a Python node and its CEL type."""
+
+    contract: Contract
+    names: dict[str, Type]
+    fields: set[str] = field(default_factory=set)
+    numbers: set[int] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+
+    def visit(self, tree: Any) -> tuple[ast.expr, Type]:
+        while len(tree.children) == 1 and not hasattr(self, f"on_{tree.data}"):
+            tree = tree.children[0]
+        visitor = getattr(self, f"on_{tree.data}", None)
+        if visitor is None:
+            raise CelError(f"CEL construct {tree.data} is not supported; use the documented subset")
+        node, kind = visitor(*tree.children)
+        return node, kind
+
+    def boolean(self, tree: Any, where: str) -> ast.expr:
+        node, kind = self.visit(tree)
+        if kind not in ("bool", "dyn"):
+            raise CelError(f"{where} needs true or false and is given {_name(kind)}; compare it with something")
+        return node
+
+    def on_expr(self, *parts: Any) -> tuple[ast.expr, Type]:
+        if len(parts) == 1:
+            return self.visit(parts[0])
+        test = self.boolean(parts[0], "?:")
+        (yes, kind), (no, other) = self.visit(parts[1]), self.visit(parts[2])
+        return ast.IfExp(test, yes, no), kind if kind == other else ("any_of", *_options(kind), *_options(other))
+
+    def on_conditionalor(self, *parts: Any) -> tuple[ast.expr, Type]:
+        return self.logic(ast.Or(), "||", parts)
+
+    def on_conditionaland(self, *parts: Any) -> tuple[ast.expr, Type]:
+        return self.logic(ast.And(), "&&", parts)
+
+    def logic(self, operator: ast.boolop, sign: str, parts: tuple[Any, ...]) -> tuple[ast.expr, Type]:
+        if len(parts) == 1:
+            return self.visit(parts[0])
+        values: list[ast.expr] = []
+        for part in parts:
+            node = self.boolean(part, sign)
+            same = isinstance(node, ast.BoolOp) and isinstance(node.op, type(operator))
+            values += node.values if same and isinstance(node, ast.BoolOp) else [node]
+        return ast.BoolOp(operator, values), "bool"
+
+    def on_relation(self, *parts: Any) -> tuple[ast.expr, Type]:
+        if len(parts) == 1:
+            return self.visit(parts[0])
+        word = parts[0].data.removeprefix("relation_")
+        tested = self.type_test(word, parts[0].children[0], parts[1])
+        if tested is not None:
+            return tested, "bool"
+        (left, kind), (right, other) = self.visit(parts[0].children[0]), self.visit(parts[1])
+        if word == "in":
+            items: Type = next((option[1] for option in _options(other) if option[0] == "list"), "")
+            if not items and "map" not in _family(other):
+                raise CelError(f"`in` needs a list and is given {_name(other)}; write a list on the right")
+            return ast.Compare(left, [ast.In()], [right]), "bool"
+        common = _family(kind) & _family(other)
+        if not common and "dyn" not in _family(kind) | _family(other):
+            raise CelError(f"{_name(kind)} is compared with {_name(other)}, which never holds; compare equal types")
+        if word not in ("eq", "ne") and common and not common & {"number", "string"}:
+            raise CelError(f"{_name(kind)} has no order; use == or !=")
+        return ast.Compare(left, [_COMPARE[word]()], [right]), "bool"
+
+    def type_test(self, word: str, left: Any, right: Any) -> ast.expr | None:
+        """``type(x) == string`` becomes isinstance; an object is told apart by what else its union allows."""
+        call, name = self.only(left, "ident_arg"), self.only(right, "ident")
+        if call is None or str(call.children[0]) != "type":
+            return None
+        wanted = str(name.children[0]) if name is not None else ""
+        if word not in ("eq", "ne") or wanted not in _PYTHON:
+            raise CelError("type(x) can only be compared with string, list, map, int, double or bool")
+        value, kind = self.visit(call.children[1].children[0])
+        if wanted == "map":
+            others = sorted(_PYTHON[_name(option)] for option in _options(kind) if option[0] != "map")
+            holds: ast.expr = ast.UnaryOp(ast.Not(), self.isinstance(value, others)) if others else ast.Constant(True)
+        else:
+            holds = self.isinstance(value, [_PYTHON[wanted]])
+        return holds if word == "eq" else ast.UnaryOp(ast.Not(), holds)
+
+    @staticmethod
+    def isinstance(value: ast.expr, types: list[str]) -> ast.expr:
+        names: list[ast.expr] = [ast.Name(name) for name in types]
+        return ast.Call(ast.Name("isinstance"), [value, names[0] if len(names) == 1 else ast.Tuple(names)], [])
+
+    @staticmethod
+    def only(tree: Any, data: str) -> Any:
+        """The node of a kind that a chain of single children leads to, or None."""
+        while isinstance(tree, Tree) and tree.data != data:
+            if len(tree.children) != 1:
+                return None
+            tree = tree.children[0]
+        return tree if isinstance(tree, Tree) else None
+
+    def on_addition(self, *parts: Any) -> tuple[ast.expr, Type]:
+        if len(parts) == 1:
+            return self.visit(parts[0])
+        (left, kind), (right, other) = self.visit(parts[0].children[0]), self.visit(parts[1])
+        add = parts[0].data == "addition_add"
+        fits = _family(kind) == _family(other) and _family(kind) <= {"number", *(("string", "list") if add else ())}
+        if not fits:
+            raise CelError(f"{'+' if add else '-'} joins {_name(kind)} and {_name(other)}; give two of one type")
+        return ast.BinOp(left, ast.Add() if add else ast.Sub(), right), kind
+
+    def on_unary(self, *parts: Any) -> tuple[ast.expr, Type]:
+        if len(parts) == 1:
+            return self.visit(parts[0])
+        if parts[0].data == "unary_not":
+            return _negate(self.boolean(parts[1], "!")), "bool"
+        node, kind = self.visit(parts[1])
+        return ast.UnaryOp(ast.USub(), node), kind
+
+    def on_paren_expr(self, inner: Any) -> tuple[ast.expr, Type]:
+        return self.visit(inner)
+
+    def on_literal(self, token: Token) -> tuple[ast.expr, Type]:
+        text = str(token)
+        if token.type == "INT_LIT":
+            self.numbers.add(int(text, 0))
+            return ast.Constant(int(text, 0)), "int"
+        if token.type == "FLOAT_LIT":
+            return ast.Constant(float(text)), "double"
+        if token.type == "BOOL_LIT":
+            return ast.Constant(text == "true"), "bool"
+        if token.type == "STRING_LIT":
+            self.texts.add(str(ast.literal_eval(text)))
+            return ast.Constant(str(ast.literal_eval(text))), "string"
+        raise CelError(f"literal {text} is not supported; use integers, decimals, true, false and quoted text")
+
+    def on_list_lit(self, items: Any = None) -> tuple[ast.expr, Type]:
+        visited = [self.visit(item) for item in (items.children if items is not None else [])]
+        kinds = {kind for _, kind in visited}
+        return ast.List([node for node, _ in visited]), ("list", kinds.pop() if len(kinds) == 1 else "dyn")
+
+    def on_ident(self, token: Token) -> tuple[ast.expr, Type]:
+        name = str(token)
+        if name not in self.names:
+            raise CelError(f"{name} is unknown; a rule knows self, server and the variables of its own macros")
+        return ast.Name(_safe(name)), self.names[name]
+
+    def on_member_dot(self, owner: Any, token: Token) -> tuple[ast.expr, Type]:
+        node, kind = self.visit(owner)
+        member, found = self.member(kind, str(token))
+        if isinstance(node, ast.Name) and node.id == "self":
+            self.fields.add(str(token))
+        return member(node), found
+
+    def member(self, kind: Type, name: str) -> tuple[Any, Type]:
+        """How to read a member of a value of a type, and the member's type."""
+        if kind == "server":
+            if name not in _SERVER:
+                raise CelError(f"server.{name} is unknown; a rule may ask for {' and '.join(sorted(_SERVER))}")
+            return lambda node: ast.Attribute(node, name), _SERVER[name]
+        maps = [option[1] for option in _options(kind) if option[0] == "map"]
+        if not maps:
+            raise CelError(f".{name} is asked of {_name(kind)}, which has no members; ask an object")
+        if not maps[0]:
+            return lambda node: ast.Subscript(node, ast.Constant(name)), "dyn"
+        members = self.contract.models[maps[0]].members
+        if name not in members:
+            raise CelError(f"{maps[0]} has no field {name}; name a field of the schema")
+        return lambda node: ast.Attribute(node, name), type_of(members[name].shape)
+
+    def on_member_index(self, owner: Any, index: Any) -> tuple[ast.expr, Type]:
+        (node, kind), (key, _) = self.visit(owner), self.visit(index)
+        items = [option[1] for option in _options(kind) if option[0] == "list"]
+        return ast.Subscript(node, key), items[0] if items else "dyn"
+
+    def on_ident_arg(self, token: Token, arguments: Any = None) -> tuple[ast.expr, Type]:
+        name, given = str(token), list(arguments.children) if arguments is not None else []
+        if name == "has" and len(given) == 1:
+            target = self.only(given[0], "member_dot")
+            if target is None:
+                raise CelError("has() needs a member such as self.n")
+            node, _ = self.visit(target)
+            if isinstance(node, ast.Subscript):
+                return ast.Compare(node.slice, [ast.In()], [node.value]), "bool"
+            return ast.Compare(node, [ast.IsNot()], [ast.Constant(None)]), "bool"
+        if name == "size" and len(given) == 1:
+            return self.size(*self.visit(given[0]))
+        raise CelError(f"function {name}() is unknown here; use has(), size() or type(x) == ...")
+
+    def size(self, node: ast.expr, kind: Type) -> tuple[ast.expr, Type]:
+        if not _family(kind) <= {"string", "list", "map", "dyn"}:
+            raise CelError(f"size() is asked of {_name(kind)}; ask a string or a list")
+        return ast.Call(ast.Name("len"), [node], []), "int"
+
+    def on_member_dot_arg(self, owner: Any, token: Token, arguments: Any = None) -> tuple[ast.expr, Type]:
+        name, given = str(token), list(arguments.children) if arguments is not None else []
+        node, kind = self.visit(owner)
+        if name in _MACROS and len(given) == 2:
+            return self.macro(name, node, kind, given)
+        if name not in _METHODS or len(given) != (name not in ("size", "sum", "distinct", "lowerAscii")):
+            raise CelError(f"function .{name}() is unknown here; use one of {', '.join(_MACROS + _METHODS)}")
+        values = [self.visit(item)[0] for item in given]
+        if name == "size":
+            return self.size(node, kind)
+        if name == "sum":
+            return ast.Call(ast.Name("sum"), [node], []), next(o[1] for o in _options(kind) if o[0] == "list")
+        if name == "distinct":
+            return ast.Call(ast.Name("distinct"), [node], []), kind
+        if "string" not in _family(kind) | ({"string"} if kind == "dyn" else set()):
+            raise CelError(f".{name}() is asked of {_name(kind)}; ask a string")
+        if name == "lowerAscii":
+            return ast.Call(ast.Name("lower_ascii"), [node], []), "string"
+        if name == "matches":
+            return ast.Call(ast.Name("matches"), [node, *values], []), "bool"
+        if name == "contains":
+            return ast.Compare(values[0], [ast.In()], [node]), "bool"
+        return ast.Call(ast.Attribute(node, name.lower()), values, []), "bool"
+
+    def macro(self, name: str, node: ast.expr, kind: Type, given: list[Any]) -> tuple[ast.expr, Type]:
+        """``list.exists(v, …)`` and its kin become comprehensions."""
+        lists = [option for option in _options(kind) if option[0] == "list"]
+        variable = self.only(given[0], "ident")
+        if not lists or variable is None:
+            raise CelError(f".{name}() needs a list and a variable, as in self.stop.{name}(s, size(s) > 0)")
+        word = str(variable.children[0])
+        outer, self.names = self.names, {**self.names, word: lists[0][1]}
+        body, result = self.visit(given[1])
+        self.names = outer
+        if name != "map" and result not in ("bool", "dyn"):
+            raise CelError(f".{name}() needs a condition and is given {_name(result)}; compare it with something")
+        target = ast.Name(_safe(word))
+        if name == "filter":
+            return ast.ListComp(target, [ast.comprehension(target, node, [body], 0)]), lists[0]
+        parts = [ast.comprehension(target, node, [], 0)]
+        if name == "map":
+            return ast.ListComp(body, parts), ("list", result)
+        return ast.Call(ast.Name({"exists": "any", "all": "all"}[name]), [ast.GeneratorExp(body, parts)], []), "bool"
+
+
+def _negate(node: ast.expr) -> ast.expr:
+    """``not x``, or the opposite of a single ``is not`` or ``in``."""
+    flip: dict[type[ast.cmpop], ast.cmpop] = {ast.IsNot: ast.Is(), ast.In: ast.NotIn()}
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in flip:
+        return ast.Compare(node.left, [flip[type(node.ops[0])]], node.comparators)
+    return ast.UnaryOp(ast.Not(), node)
+
+
+def _safe(name: str) -> str:
+    """A CEL name as a Python name."""
+    return name + "_" if keyword.iskeyword(name) else name

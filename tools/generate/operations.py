@@ -1,0 +1,76 @@
+"""Emits operations.py (a handler's protocol and its closed set of answers) and routes.yaml (3.0.3, for Connexion)."""
+
+from __future__ import annotations
+
+import http
+import json
+import re
+from typing import Any
+
+import yaml
+
+from tools.generate.shapes import Contract, Operation
+from tools.generate.write import render
+
+
+def operations_source(contract: Contract) -> str:
+    """The text of operations.py, not yet formatted."""
+    operations = [_operation(operation) for operation in contract.operations]
+    return render("operations.py.j2", operations=operations)
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    """One answer class for each success, one for a stream, and one for all errors that share a body."""
+    answers: list[dict[str, Any]] = []
+    errors: dict[str, list[int]] = {}
+    for answer in operation.answers:
+        body = " | ".join(f"models.{name}" for name in answer.models) or "None"
+        if answer.status >= 400:
+            errors.setdefault(body, []).append(answer.status)
+        else:
+            name = "Stream" if answer.media == "text/event-stream" else _title(answer.status)
+            answers.append({"name": name, "status": [answer.status], "body": body, "media": answer.media})
+    for index, (body, statuses) in enumerate(errors.items()):
+        unique = "Error" if index == 0 else _title(statuses[0])
+        answers.append({"name": unique, "status": sorted(statuses), "body": body, "media": "application/json"})
+    return {
+        "id": operation.id, "name": "".join(part.title() for part in operation.id.split("_")),
+        "route": f"{operation.method.upper()} {operation.path}", "summary": operation.summary,
+        "request": operation.request, "parameters": operation.parameters, "answers": answers,
+    }  # fmt: skip
+
+
+def _title(status: int) -> str:
+    """200 is Ok, 503 is ServiceUnavailable."""
+    return re.sub(r"[^A-Za-z]", "", http.HTTPStatus(status).phrase.title()) if status != 200 else "Ok"
+
+
+def routes_source(contract: Contract) -> str:
+    """The text of routes.yaml: only what Connexion needs to route; bodies name their generated model.
+
+    Descriptions stay behind, since Connexion renders local files as templates and they may hold braces.
+    """
+    paths: dict[str, Any] = {}
+    for operation in contract.operations:
+        entry: dict[str, Any] = {"operationId": operation.id, "responses": {}}
+        if operation.parameters:
+            entry["parameters"] = [
+                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+                for name in operation.parameters
+            ]
+        if operation.request:
+            schema = {"type": "object", "x-model": operation.request}
+            entry["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        for answer in operation.answers:
+            reply = entry["responses"].setdefault(
+                str(answer.status), {"description": http.HTTPStatus(answer.status).phrase}
+            )
+            if answer.media:
+                reply.setdefault("content", {})[answer.media] = {}
+        paths.setdefault(operation.path, {})[operation.method] = entry
+    info = {
+        "title": str(contract.document.data["info"]["title"]),
+        "version": str(contract.document.data["info"]["version"]),
+    }
+    plain = json.loads(json.dumps({"openapi": "3.0.3", "info": info, "paths": paths}))
+    return "# Generated from the spec; do not edit.\n" + yaml.safe_dump(plain, sort_keys=False, width=120)
