@@ -116,6 +116,9 @@ class MockExecutor:
             # Greedy choices of one prompt are alike; beams and drawn choices differ.
             voice_key = key if steady and not sampling.use_beam_search else _mix(key + choice)
             voices[choice] = _Voice(voice_key, _SHORTEST + voice_key % _LENGTH_SPREAD)
+            if request.forced_text is not None:
+                forced = self._tokenizer.encode(request.forced_text, add_special_tokens=False)
+                voices[choice].upcoming = [self._eos, *reversed(forced)]
         running = _Running(request, voices, None)
         if sampling.use_beam_search:
             running.beams = self._search(voices, sampling)

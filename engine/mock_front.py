@@ -16,6 +16,9 @@ from engine.wire import EngineCommand
 class MockFront(FrontBase):
     """A ``Front`` without an engine process and without weights."""
 
+    forces_tool_calls = True
+    """The mock writes ``Request.forced_text`` where there is one."""
+
     def __init__(
         self,
         tokenizer: TextTokenizer | None = None,

@@ -55,6 +55,8 @@ class Request:
     """Stop strings, matched on decoded text on this side of the process boundary."""
     include_stop_str_in_output: bool = False
     skip_special_tokens: bool = True
+    forced_text: str | None = None
+    """What an engine that can be told its words (``forces_tool_calls``) writes, within max_tokens."""
 
 
 # --- From the engine process to the front, one message a step ---------------------------------------------------------
