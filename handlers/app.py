@@ -18,6 +18,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
+import yaml
 from connexion import AsyncApp
 from connexion.lifecycle import ConnexionRequest, ConnexionResponse
 from connexion.middleware.exceptions import ExceptionMiddleware
@@ -29,10 +30,18 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 from engine.front import Front
+from generated.operations import (
+    CreateChatCompletionHandler,
+    CreateCompletionHandler,
+    GetHealthHandler,
+    GetModelHandler,
+    ListModelsHandler,
+)
+from handlers.call import Call
 from handlers.chat import ChatHandler
 from handlers.completions import CompletionHandler
 from handlers.defaults import ModelDefaults
-from handlers.dispatch import DispatchMiddleware
+from handlers.dispatch import DispatchMiddleware, WithBody
 from handlers.errors import Problem, internal
 from handlers.health import HealthHandler
 from handlers.limits import LimitsMiddleware
@@ -81,15 +90,25 @@ def build(service: Service) -> AsyncApp:
     return app
 
 
-def operations(service: Service) -> dict[str, Callable[..., Any]]:
-    """The handler of each operationId."""
+def operations(service: Service) -> dict[str, WithBody | Callable[..., Any]]:
+    """The handler of each operationId; the annotations hold each to the answers that the contract lists."""
+
+    def chat(call: Call) -> CreateChatCompletionHandler:
+        return ChatHandler(service, call)
+
+    def completion(call: Call) -> CreateCompletionHandler:
+        return CompletionHandler(service, call)
+
     models = ModelsHandler(service)
+    list_models: ListModelsHandler = models.list_models
+    get_model: GetModelHandler = models.get_model
+    get_health: GetHealthHandler = HealthHandler(service).get_health
     return {
-        "create_chat_completion": ChatHandler(service),
-        "create_completion": CompletionHandler(service),
-        "list_models": models.list_models,
-        "get_model": models.get_model,
-        "get_health": HealthHandler(service).get_health,
+        "create_chat_completion": WithBody(chat),
+        "create_completion": WithBody(completion),
+        "list_models": list_models,
+        "get_model": get_model,
+        "get_health": get_health,
     }
 
 
@@ -132,7 +151,5 @@ def error_handlers(service: Service) -> Mapping[type[Exception], Handler]:
 
 def _routes() -> dict[str, Any]:
     """The routes for Connexion, parsed here: it would run a file through a template engine first."""
-    import yaml
-
     routes: dict[str, Any] = yaml.safe_load((files("generated") / "routes.yaml").read_text(encoding="utf-8"))
     return routes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from engine.text.tools import CallPiece, ToolCallParser
 from engine.types import Request, Stats
 from generated.models import (
@@ -15,7 +17,7 @@ from generated.models import (
     ChatDelta,
     ToolCall,
 )
-from generated.operations import CreateChatCompletion
+from generated.operations import CreateChatCompletion, CreateChatCompletionAnswer
 from handlers import forced_calls
 from handlers.call import Call
 from handlers.generate import answer
@@ -27,30 +29,33 @@ from handlers.service import Service
 from handlers.stream import AnswerHead, ChatEncoder, EventStream, new_call_id
 from handlers.usage import decode_times_ms, prefill_time_ms, usage
 
+Reason = Literal["stop", "length", "tool_calls"]
+
 
 class ChatHandler:
-    """Answers conversations."""
+    """Answers one conversation; made for one call."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, call: Call) -> None:
         self._service = service
+        self._call = call
 
-    async def __call__(self, body: ChatCompletionRequest, call: Call) -> CreateChatCompletion.Response:
+    async def __call__(self, request: ChatCompletionRequest) -> CreateChatCompletionAnswer:
         """Render, generate, and answer whole or as a stream.
 
         Raises:
             Problem: every refusal, and every failure before the first token.
         """
-        service = self._service
+        service, call, body = self._service, self._call, request
         service.check_model(body.model)
         wanted = choices(body, service.settings.max_n)
-        request = await self._request(body, wanted)
+        prepared = await self._prepare(body, wanted)
         head = AnswerHead(call.request_id, call.now(), body.model)
         names = [tool.function.name for tool in body.tools or ()] if tools_in_use(body) else None
         full_text = service.settings.full_text_enabled
         found = await answer(
             service,
             call,
-            request,
+            prepared,
             wanted,
             stream=bool(body.stream),
             whole=lambda gathered, stats: whole_answer(head, gathered, stats, names),
@@ -61,7 +66,7 @@ class ChatHandler:
         )
         return CreateChatCompletion.Stream(found) if isinstance(found, EventStream) else CreateChatCompletion.Ok(found)
 
-    async def _request(self, body: ChatCompletionRequest, wanted: Choices) -> Request:
+    async def _prepare(self, body: ChatCompletionRequest, wanted: Choices) -> Request:
         service = self._service
         forced = forced_calls.forced_text(body, service.forces_tool_calls)
         forced_calls.refuse_strict(body, service.forces_tool_calls)
@@ -133,7 +138,7 @@ def beam_chunk(
     )
 
 
-def _message(choice: Gathered, tools: list[str] | None) -> tuple[AssistantMessage, str]:
+def _message(choice: Gathered, tools: list[str] | None) -> tuple[AssistantMessage, Reason]:
     """The message of one choice and its finish reason, tool calls taken out of the text where tools are in use."""
     ended = choice.ended
     if tools is None:
@@ -152,5 +157,5 @@ def _message(choice: Gathered, tools: list[str] | None) -> tuple[AssistantMessag
         ToolCall(function=CalledFunction(name=name, arguments="".join(parts)), id=new_call_id(), type="function")
         for name, parts in calls
     ]
-    reason = "tool_calls" if made and not parser.cut_short else ended
+    reason: Reason = "tool_calls" if made and not parser.cut_short else ended
     return AssistantMessage(role="assistant", content=content, tool_calls=made), reason

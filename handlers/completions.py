@@ -11,7 +11,7 @@ from generated.models import (
     CompletionLogprobs,
     CompletionRequest,
 )
-from generated.operations import CreateCompletion
+from generated.operations import CreateCompletion, CreateCompletionAnswer
 from handlers.call import Call
 from handlers.generate import answer
 from handlers.logprobs import completion_logprobs
@@ -23,26 +23,27 @@ from handlers.usage import usage
 
 
 class CompletionHandler:
-    """Continues texts."""
+    """Continues one text; made for one call."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, call: Call) -> None:
         self._service = service
+        self._call = call
 
-    async def __call__(self, body: CompletionRequest, call: Call) -> CreateCompletion.Response:
+    async def __call__(self, request: CompletionRequest) -> CreateCompletionAnswer:
         """Generate, and answer whole or as a stream.
 
         Raises:
             Problem: every refusal, and every failure before the first token.
         """
-        service = self._service
+        service, call, body = self._service, self._call, request
         service.check_model(body.model)
         wanted = choices(body, service.settings.max_n)
-        request = await self._request(body, wanted)
+        prepared = await self._prepare(body, wanted)
         head = AnswerHead(call.request_id, call.now(), body.model)
         found = await answer(
             service,
             call,
-            request,
+            prepared,
             wanted,
             stream=bool(body.stream),
             whole=lambda gathered, stats: whole_answer(head, gathered, stats),
@@ -51,7 +52,7 @@ class CompletionHandler:
         )
         return CreateCompletion.Stream(found) if isinstance(found, EventStream) else CreateCompletion.Ok(found)
 
-    async def _request(self, body: CompletionRequest, wanted: Choices) -> Request:
+    async def _prepare(self, body: CompletionRequest, wanted: Choices) -> Request:
         service = self._service
         info, limits = service.ready()
         ids = await service.prompts.completion(body, limits, info.vocab_size)

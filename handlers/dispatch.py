@@ -25,24 +25,28 @@ _EVENTS: Final = [
 Headers = list[tuple[bytes, bytes]]
 
 
+class WithBody:
+    """What the routes' operationId stands for where there is a body: makes a handler for one call."""
+
+    def __init__(self, make: Callable[[Call], Callable[[Any], Awaitable[Any]]]) -> None:
+        self.make = make
+
+
 class DispatchOperation:
-    """One operation: gives the handler what it takes, sends what it returns.
+    """One operation: gives the handler what it takes, sends what it returns."""
 
-    A handler of an operation with a body takes ``(body, call)``; any other takes its path parameters by name.
-    """
-
-    def __init__(self, handler: Callable[..., Awaitable[Any]], has_body: bool) -> None:
+    def __init__(self, handler: WithBody | Callable[..., Awaitable[Any]]) -> None:
         self._handler = handler
-        self._has_body = has_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Problems pass on to the error handlers."""
-        if not self._has_body:
+        handler = self._handler
+        if not isinstance(handler, WithBody):
             path: Mapping[str, str] = scope.get("path_params") or {}
-            await _send(await self._handler(**path), [], send)
+            await _send(await handler(**path), [], send)
             return
         try:
-            answer = await self._handler(scope[BODY], Call(scope[REQUEST_ID], receive))
+            answer = await handler.make(Call(scope[REQUEST_ID], receive))(scope[BODY])
         except ClientGone:
             return
         ignored = scope[IGNORED]
@@ -53,7 +57,7 @@ class DispatchOperation:
             await _send(answer, extra, send)
 
 
-class DispatchAPI(RoutedAPI[DispatchOperation]):
+class DispatchAPI(RoutedAPI[DispatchOperation]):  # type: ignore[misc] # Connexion has no types
     """Builds one DispatchOperation per operation of the routes."""
 
     def __init__(self, *args: Any, next_app: Any, **kwargs: Any) -> None:
@@ -63,10 +67,10 @@ class DispatchAPI(RoutedAPI[DispatchOperation]):
 
     def make_operation(self, operation: Any) -> DispatchOperation:
         """Called by Connexion for each operation."""
-        return DispatchOperation(operation.function, operation.is_request_body_defined)
+        return DispatchOperation(operation.function)
 
 
-class DispatchMiddleware(RoutedMiddleware[DispatchAPI]):
+class DispatchMiddleware(RoutedMiddleware[DispatchAPI]):  # type: ignore[misc] # Connexion has no types
     """The last of Connexion's middlewares here; what is not routed goes on to Connexion's 404."""
 
     api_cls = DispatchAPI

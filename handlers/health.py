@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generated.models import Health
-from generated.operations import GetHealth
+from generated.operations import GetHealth, GetHealthAnswer
 from handlers.service import Service
 
 
@@ -13,11 +13,11 @@ class HealthHandler:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def get_health(self) -> GetHealth.Response:
+    async def get_health(self) -> GetHealthAnswer:
         """200 when requests are served; 503 while loading, draining or down."""
         front = self._service.front
         if front.state == "ready":
             return GetHealth.Ok(Health(status="ready"))
         if front.state == "down" and front.failure:
-            return GetHealth.Error(503, Health(status="down", message=front.failure))
-        return GetHealth.Error(503, Health(status=front.state))
+            return GetHealth.ServiceUnavailable(Health(status="down", message=front.failure))
+        return GetHealth.ServiceUnavailable(Health(status=front.state))

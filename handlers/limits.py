@@ -87,7 +87,7 @@ class LimitsMiddleware:
 
     def _too_large(self) -> Problem:
         most = self._limit.max_request_bytes
-        message = f"The body is larger than the {most} bytes that this deployment accepts (its setting maxRequestLength)"
+        message = f"The body is larger than the {most} bytes that this deployment takes (its setting maxRequestLength)"
         return Problem(413, "body_too_large", message, headers={"Connection": "close"})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from generated.models import Model, ModelList
-from generated.operations import GetModel, ListModels
+from generated.operations import GetModel, GetModelAnswer, ListModels, ListModelsAnswer
 from handlers.errors import Problem
 from handlers.service import Service
 from handlers.settings import Limits
@@ -19,11 +19,11 @@ class ModelsHandler:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def list_models(self) -> ListModels.Response:
+    async def list_models(self) -> ListModelsAnswer:
         """All names that a request may use."""
         return ListModels.Ok(ModelList(object="list", data=[self._model(name) for name in self._service.model_names]))
 
-    async def get_model(self, model: str) -> GetModel.Response:
+    async def get_model(self, model: str) -> GetModelAnswer:
         """One of them.
 
         Raises:

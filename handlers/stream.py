@@ -65,6 +65,9 @@ class EventStream:
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._chunks
 
+    async def __anext__(self) -> bytes:
+        return await anext(self._chunks)
+
     def close(self) -> None:
         """Give the request up where it still runs."""
         if self._running is not None:

@@ -59,7 +59,8 @@ def _explained(reason: str) -> Problem:
     if duplicate := _DUPLICATE.match(reason):
         key, line, column = duplicate.groups()
         shown = key if len(key) <= _DUPLICATE_SHOWN else key[:_DUPLICATE_SHOWN] + "..."
-        return refused("json_invalid", f"An object of the body has the key {shown} twice (line {line}, column {column})")
+        message = f"An object of the body has the key {shown} twice (line {line}, column {column})"
+        return refused("json_invalid", message)
     place = _PLACE.search(reason)
     where = f" (line {place[1]}, column {place[2]})" if place else ""
     lowered = reason.lower()

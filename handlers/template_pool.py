@@ -46,6 +46,7 @@ class TemplatePool:
         data = json.dumps(request).encode()
         async with self._slots:
             worker = await self._worker()
+            spent = True
             try:
                 async with asyncio.timeout(self._settings.template_time_s):
                     answer = await _ask(worker, data)
@@ -54,12 +55,12 @@ class TemplatePool:
             except (asyncio.IncompleteReadError, ConnectionError):
                 raise _broken("could not be rendered within its limits") from None
             else:
-                if answer.get("failed") not in template_worker.SPENT:
-                    self._idle.append(worker)
-                    worker = None
+                spent = answer.get("failed") in template_worker.SPENT
             finally:
-                if worker is not None:
+                if spent:
                     await _kill(worker)
+                else:
+                    self._idle.append(worker)
         return self._text(answer)
 
     async def close(self) -> None:

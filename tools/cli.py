@@ -1,0 +1,177 @@
+"""The mindspec command: serve a model, serve the mock, generate the contract's code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from handlers.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_FEATURES = ("mtp", "pd", "prefix_cache", "splitfuse", "parallel_decoding", "reasoning")
+_MODEL_TYPES = ("deepseek",)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the process's exit code."""
+    given = _parser().parse_args(arguments)
+    code: int = given.run(given)
+    return code
+
+
+def _serve(given: argparse.Namespace) -> int:
+    """Serve a model folder, or the embedded default model."""
+    from engine.front import EngineSpec, Limits, ProcessFront
+    from engine.text.tokenizer import tokenizer_from_folder
+    from handlers.defaults import ModelDefaults
+    from handlers.server import run
+    from handlers.service import Service
+    from tools.weights import ensure_default_model
+    from tools.weights_source import WeightsError
+
+    folder: Path | None = given.model
+    if folder is None:
+        try:
+            folder = ensure_default_model(lambda line: print(line, file=sys.stderr))
+        except WeightsError as error:
+            return _failed(str(error))
+    elif not folder.is_dir():
+        return _failed(f"{folder} is not a folder")
+    folder = folder.resolve()
+    try:
+        tokenizer = tokenizer_from_folder(folder)
+    except (OSError, ValueError) as error:
+        return _failed(f"the tokenizer of {folder.name} cannot be used: {error}")
+    name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
+    settings = _settings(given, name)
+    spec = EngineSpec("engine.runner:make_executor", {"path": folder, "dtype": given.dtype})
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=settings.max_queue)
+    front = ProcessFront(tokenizer, spec, limits=limits)
+    return run(Service(settings, front, ModelDefaults.read(folder)))
+
+
+def _mock(given: argparse.Namespace) -> int:
+    """Serve made-up text under the same contract."""
+    from engine.mock_front import MockFront
+    from engine.scheduler import Limits
+    from handlers.server import run
+    from handlers.service import Service
+
+    settings = _settings(given, given.model_name or "mock")
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=settings.max_queue)
+    return run(Service(settings, MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000)))
+
+
+def _generate(given: argparse.Namespace) -> int:
+    """Write generated/ from spec/, or check that it is up to date."""
+    from tools.generate.__main__ import run
+
+    return run(given.spec, given.out, given.check)
+
+
+DEFAULT_NAME = "SmolLM2-135M-Instruct"
+"""The name of the embedded default model."""
+
+
+def _settings(given: argparse.Namespace, model_name: str) -> Settings:
+    from handlers.settings import Settings
+
+    profile = given.profile
+    return Settings(
+        model_name=model_name,
+        host=given.host,
+        port=given.port,
+        max_n=given.max_n,
+        max_seq_len=given.max_seq_len,
+        max_iter_times=given.max_iter_times,
+        max_input_token_len=given.max_input_token_len,
+        max_request_length_mb=given.max_request_length,
+        max_json_depth=given.max_json_depth,
+        full_text_enabled=given.full_text_enabled,
+        open_ai_support=given.open_ai_support,
+        strict_unknown=given.strict_unknown,
+        relaxed_rules=tuple(given.relaxed_rules),
+        features=tuple(name for name in profile if name not in _MODEL_TYPES),
+        model_type=next((name for name in profile if name in _MODEL_TYPES), ""),
+        max_queue=given.max_queue,
+        chat_template_dir=given.chat_template_dir,
+        drain_timeout_s=given.drain_timeout,
+    )
+
+
+def _failed(reason: str) -> int:
+    print(f"mindspec: {reason}", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mindspec", description="An inference server for the MindIE LLM API.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    serve = commands.add_parser("serve", help="serve a model", description=_serve.__doc__)
+    serve.add_argument("--model", type=Path, metavar="DIR", help="a model folder; by default the embedded model")
+    serve.add_argument("--dtype", default="auto", choices=["auto", "float32", "float16", "bfloat16"])
+    _add_contract(serve)
+    serve.set_defaults(run=_serve, profile=())
+
+    mock = commands.add_parser("mock", help="serve made-up text under the same contract", description=_mock.__doc__)
+    _add_contract(mock)
+    mock.add_argument(
+        "--profile",
+        type=_profile,
+        default=(),
+        metavar="NAME,...",
+        help="refuse what a MindIE with these would refuse: " + ", ".join(_FEATURES + _MODEL_TYPES),
+    )
+    mock.add_argument("--step-delay-ms", type=float, default=0.0, metavar="MS", help="how long a token takes")
+    mock.set_defaults(run=_mock)
+
+    generate = commands.add_parser("generate", help="write generated/ from spec/", description=_generate.__doc__)
+    generate.add_argument("--spec", type=Path, default=ROOT / "spec" / "openapi.yaml", metavar="FILE")
+    generate.add_argument("--out", type=Path, default=ROOT / "generated", metavar="DIR")
+    generate.add_argument("--check", action="store_true", help="write nothing; fail when something would change")
+    generate.set_defaults(run=_generate)
+    return parser
+
+
+def _add_contract(parser: argparse.ArgumentParser) -> None:
+    """The settings that every server has; named as in MindIE's config.json."""
+    add = parser.add_argument
+    add("--host", default="127.0.0.1")
+    add("--port", type=int, default=1025)
+    add("--model-name", metavar="NAME", help="the name that requests must use")
+    add("--max-n", type=int, default=128, metavar="N", help="choices per request at most")
+    add("--max-seq-len", type=int, metavar="TOKENS", help="prompt and answer together; the model's own limit if absent")
+    add("--max-iter-times", type=int, metavar="TOKENS", help="answer at most; max-seq-len if absent")
+    add("--max-input-token-len", type=int, metavar="TOKENS", help="prompt at most")
+    add("--max-request-length", type=float, default=40, metavar="MB", help="request body at most")
+    add("--max-json-depth", type=int, default=100, metavar="LEVELS")
+    add("--max-batch-size", type=int, default=64, metavar="N", help="sequences that run at the same time")
+    add("--max-queue", type=int, default=1024, metavar="N", help="requests that may wait before others get 429")
+    add("--full-text-enabled", action="store_true", help="streamed chat events carry all the text so far")
+    add("--open-ai-support", default="vllm", metavar="FORM", help='anything but "vllm" answers in OpenAI\'s form')
+    add("--strict-unknown", action="store_true", help="refuse unknown fields")
+    add("--relaxed-rules", type=_names, default=(), metavar="ID,...", help="rules of the tools family not to apply")
+    add("--chat-template-dir", type=Path, metavar="DIR", help="folder of template files that requests may name")
+    add("--drain-timeout", type=float, default=30.0, metavar="S", help="time for running requests after a stop signal")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _profile(text: str) -> tuple[str, ...]:
+    names = _names(text)
+    unknown = [name for name in names if name not in _FEATURES + _MODEL_TYPES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}")
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main())
