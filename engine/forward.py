@@ -1,10 +1,11 @@
-"""One sequence through transformers' own forward and cache: prompt in, one token more, a copy to fork."""
+"""One sequence through transformers' own forward and cache: the prompt, one token more, a copy to fork."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,8 +21,25 @@ class ModelMismatch(Exception):
     """The model's forward is not one that this engine can drive; the message says why."""
 
 
+@dataclass(slots=True)
+class SequenceState:
+    """What one sequence's forward goes on from; opaque to the caller."""
+
+    cache: DynamicCache
+    short_ids: list[int] | None
+    """All tokens so far while the model may still switch to its long rotary frequencies; else None."""
+
+    def fork(self) -> SequenceState:
+        """A copy that goes on separately."""
+        return SequenceState(copy.deepcopy(self.cache), None if self.short_ids is None else list(self.short_ids))
+
+
 class SequenceForward:
-    """Runs one sequence at a time; the caller holds the caches.
+    """Runs one sequence at a time; the caller holds the states.
+
+    Models with "longrope" frequencies use other ones for all positions once a sequence is longer than their original
+    context. The keys that lie in the cache by then were rotated with the short ones, so the sequence is run again
+    from its first token when it grows past that length, as ``generate`` does.
 
     Every method runs under ``torch.inference_mode``.
     """
@@ -42,22 +60,22 @@ class SequenceForward:
             raise ModelMismatch(f"{type(model).__name__} takes no key/value cache, which this engine needs.")
         self._cache_keyword = names[0]
         self._last_row_only = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+        self._rope_switch = _rope_switch(model.config)
 
     @torch.inference_mode()
-    def prefill(self, token_ids: Sequence[int]) -> tuple[Tensor, DynamicCache]:
-        """Run a prompt; the logits after its last token, float32 ``[vocab]``, and the cache of it."""
-        cache = DynamicCache(config=self._model.config)
-        return self.extend(cache, token_ids), cache
+    def prefill(self, token_ids: Sequence[int]) -> tuple[Tensor, SequenceState]:
+        """Run a prompt; the logits after its last token, float32 ``[vocab]``, and the state to go on from."""
+        state = SequenceState(self._empty_cache(), None if self._rope_switch is None else [])
+        return self.extend(state, token_ids), state
 
     @torch.inference_mode()
-    def extend(self, cache: DynamicCache, token_ids: Sequence[int]) -> Tensor:
-        """Append tokens to a sequence; changes ``cache``. The logits after the last one, float32 ``[vocab]``."""
-        return self._logits(token_ids, cache, self._last_row_only)[-1]
-
-    @staticmethod
-    def fork(cache: DynamicCache) -> DynamicCache:
-        """A copy that goes on separately."""
-        return copy.deepcopy(cache)
+    def extend(self, state: SequenceState, token_ids: Sequence[int]) -> Tensor:
+        """Append tokens to a sequence; changes ``state``. The logits after the last one, float32 ``[vocab]``."""
+        if state.short_ids is not None and self._rope_switch is not None:
+            state.short_ids += token_ids
+            if len(state.short_ids) > self._rope_switch:
+                state.cache, token_ids, state.short_ids = self._empty_cache(), state.short_ids, None
+        return self._logits(token_ids, state.cache, self._last_row_only)[-1]
 
     @torch.inference_mode()
     def self_check(self) -> None:
@@ -72,8 +90,8 @@ class SequenceForward:
         name = type(self._model).__name__
         tokens = [(7 + 31 * index) % self._vocab_size for index in range(_CHECK_TOKENS)]
         at_once = self._logits(tokens, None, {})  # [tokens, vocab]
-        first, cache = self.prefill(tokens[:2])
-        one_by_one = torch.stack([first, *(self.extend(cache, [token]) for token in tokens[2:])])  # [tokens - 1, vocab]
+        first, state = self.prefill(tokens[:2])
+        one_by_one = torch.stack([first, *(self.extend(state, [token]) for token in tokens[2:])])  # [tokens - 1, vocab]
         if not at_once.amax(dim=-1).isfinite().all():
             raise ModelMismatch(f"{name} computes logits that are not finite numbers.")
         wanted = at_once[1:]
@@ -85,6 +103,9 @@ class SequenceForward:
                 f"{difference:.3g}), so its answers would be wrong."
             )
 
+    def _empty_cache(self) -> DynamicCache:
+        return DynamicCache(config=self._model.config)
+
     def _logits(self, token_ids: Sequence[int], cache: DynamicCache | None, extra: dict[str, int]) -> Tensor:
         """Logits of a run of tokens, float32 ``[tokens or 1, vocab]``."""
         input_ids = torch.tensor([list(token_ids)], dtype=torch.int64, device=self.device)  # [1, tokens]
@@ -93,3 +114,14 @@ class SequenceForward:
             input_ids=input_ids, use_cache=cache is not None, return_dict=True, **keywords, **extra
         ).logits
         return logits[0, :, : self._vocab_size].float()
+
+
+def _rope_switch(config: Any) -> int | None:
+    """The length beyond which a "longrope" model rotates all its positions differently; None for other models."""
+    text_config = config.get_text_config()
+    rope = getattr(text_config, "rope_parameters", None) or {}
+    for part in (rope, *(part for part in rope.values() if isinstance(part, dict))):
+        if part.get("rope_type") == "longrope":
+            original = part.get("original_max_position_embeddings")
+            return original or getattr(text_config, "original_max_position_embeddings", None)
+    return None

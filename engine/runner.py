@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 
 from engine.executor import RequestRound
-from engine.forward import SequenceForward
-from engine.loader import LoadedModel
+from engine.forward import SequenceForward, SequenceState
+from engine.loader import LoadedModel, load
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
@@ -26,7 +26,7 @@ class _Sequence:
     """One running sequence: a choice, or one beam."""
 
     index: int
-    cache: DynamicCache
+    state: SequenceState
     last_token: int
 
 
@@ -115,31 +115,31 @@ class TorchExecutor:
             draws = iter(self._sampler.draw(torch.cat([logits[spans[index]] for index in drawing]), rows))
 
         rounds: list[RequestRound] = []
-        for running, (_, cache), span, fine in zip(requests, computed, spans, healthy, strict=True):
+        for running, (_, prompt), span, fine in zip(requests, computed, spans, healthy, strict=True):
             request_id = running.request.request_id
             if not fine:
                 outcome = RequestRound(request_id, [], None, done=True, failure=_NOT_FINITE)
             elif running.beam is not None:
-                outcome = self._advance_beams(running, running.beam, logits[span], cache)
+                outcome = self._advance_beams(running, running.beam, logits[span], prompt)
             else:
-                outcome = self._advance_choices(running, [next(draws) for _ in running.rows], cache)
+                outcome = self._advance_choices(running, [next(draws) for _ in running.rows], prompt)
             if outcome.done:
                 del self._requests[request_id]
             rounds.append(outcome)
         return rounds
 
-    def _run(self, running: _Running) -> tuple[Tensor, DynamicCache | None]:
-        """The forwards of one request: logits ``[live choices or beams, vocab]``, and the prompt's cache if new.
+    def _run(self, running: _Running) -> tuple[Tensor, SequenceState | None]:
+        """The forwards of one request: logits ``[live choices or beams, vocab]``, and the prompt's state when new.
 
         In a beam request's first round there is one row, the prompt's.
         """
         if running.sequences is None:
-            logits, cache = self._forward.prefill(running.request.prompt_ids)  # [vocab]
-            return logits.expand(len(running.rows) or 1, -1), cache
-        rows = [self._forward.extend(sequence.cache, [sequence.last_token]) for sequence in running.sequences]
+            logits, state = self._forward.prefill(running.request.prompt_ids)  # [vocab]
+            return logits.expand(len(running.rows) or 1, -1), state
+        rows = [self._forward.extend(sequence.state, [sequence.last_token]) for sequence in running.sequences]
         return torch.stack(rows), None
 
-    def _advance_choices(self, running: _Running, draws: list[Draw], prompt_cache: DynamicCache | None) -> RequestRound:
+    def _advance_choices(self, running: _Running, draws: list[Draw], prompt: SequenceState | None) -> RequestRound:
         """Take one drawn token per live choice, in their order, and end those that it ends."""
         tokens: list[StepToken] = []
         going_on: list[StepToken] = []
@@ -154,25 +154,25 @@ class TorchExecutor:
                 going_on.append(token)
             else:
                 del running.rows[choice]
-        if prompt_cache is not None:
-            caches = self._copies(prompt_cache, len(going_on))
+        if prompt is not None:
+            states = self._copies(prompt, len(going_on))
         else:
-            held = {sequence.index: sequence.cache for sequence in running.sequences or ()}
-            caches = [held[token.choice] for token in going_on]
+            held = {sequence.index: sequence.state for sequence in running.sequences or ()}
+            states = [held[token.choice] for token in going_on]
         running.sequences = [
-            _Sequence(token.choice, cache, token.token_id) for token, cache in zip(going_on, caches, strict=True)
+            _Sequence(token.choice, state, token.token_id) for token, state in zip(going_on, states, strict=True)
         ]
         return RequestRound(running.request.request_id, tokens, None, done=not running.rows)
 
     def _advance_beams(
-        self, running: _Running, beam: BeamSearch, logits: Tensor, prompt_cache: DynamicCache | None
+        self, running: _Running, beam: BeamSearch, logits: Tensor, prompt: SequenceState | None
     ) -> RequestRound:
-        """Take one token per beam, and hand each new beam the cache of the one that it continues."""
+        """Take one token per beam, and hand each new beam the state of the one that it continues."""
         request_id = running.request.request_id
         parents = beam.advance(logits)
         if parents is None:
             return RequestRound(request_id, [], beam.hypotheses(), done=True)
-        rows = [prompt_cache] if prompt_cache is not None else [sequence.cache for sequence in running.sequences or ()]
+        rows = [prompt] if prompt is not None else [sequence.state for sequence in running.sequences or ()]
         children = {parent: self._copies(rows[parent], parents.count(parent)) for parent in set(parents)}
         running.sequences = [
             _Sequence(index, children[parent].pop(), token_id)
@@ -180,8 +180,14 @@ class TorchExecutor:
         ]
         return RequestRound(request_id, [], None, done=False)
 
-    def _copies(self, cache: DynamicCache, count: int) -> list[DynamicCache]:
-        """``count`` caches that go on separately from one that is needed no more: itself and copies."""
-        if count == 0:
-            return []
-        return [cache, *(self._forward.fork(cache) for _ in range(count - 1))]
+    @staticmethod
+    def _copies(state: SequenceState, count: int) -> list[SequenceState]:
+        """``count`` states that go on separately from one that is needed no more: itself and copies."""
+        return [state, *(state.fork() for _ in range(count - 1))] if count else []
+
+
+def load_executor(
+    path: str, *, dtype: str = "auto", device: str | None = None, trust_remote_code: bool = False
+) -> TorchExecutor:
+    """Load the model at ``path`` and serve it; see :func:`engine.loader.load` for the arguments and LoadError."""
+    return TorchExecutor(load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code))

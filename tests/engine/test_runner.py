@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from tiny_models import EOS, NO_EOS, build_where, clear_winners, executor, generate, ids, raw_logits, run, tokens_of
+from transformers import Phi3Config, Phi3ForCausalLM
 
 from engine.types import Request, SamplingParams
 
@@ -108,6 +109,39 @@ def test_fifty_seeds_give_the_same_tokens_alone_and_in_company(model):
     together = run(executor(model), *requests)
     alone = {request.request_id: run(executor(model), request)[request.request_id] for request in requests}
     assert together == alone
+
+
+def test_a_longrope_model_that_outgrows_its_short_context_equals_generate():
+    """With a switch at 16 tokens, prompts of 10 (crosses it while generating), 16 and 20 give generate's tokens."""
+    rope = {
+        "rope_type": "longrope",
+        "rope_theta": 10000.0,
+        "short_factor": [1.0, 1.0, 1.0, 1.0],
+        "long_factor": [1.0, 3.0, 8.0, 20.0],
+        "original_max_position_embeddings": 16,
+    }
+    config = Phi3Config(
+        vocab_size=96,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        original_max_position_embeddings=16,
+        initializer_range=0.4,
+        bos_token_id=1,
+        eos_token_id=EOS,
+        pad_token_id=0,
+        rope_parameters=rope,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = Phi3ForCausalLM(config).eval()
+    for length in (10, 16, 20):
+        prompt = tuple(range(3, 3 + length))
+        wanted = generate(model, prompt, max_new_tokens=16, **NO_EOS).sequences[0, length:].tolist()
+        assert ids(tokens_of(model, prompt, max_tokens=16, temperature=0.0, ignore_eos=True)) == wanted
 
 
 def _ended(model, prompt, **sampling):
@@ -217,8 +251,8 @@ def test_logits_that_are_no_numbers_fail_their_request_alone(model, monkeypatch)
     prefill = runner._forward.prefill
 
     def poisoned(token_ids):
-        logits, cache = prefill(token_ids)
-        return (logits * float("nan") if token_ids == (EOS, EOS) else logits), cache
+        logits, state = prefill(token_ids)
+        return (logits * float("nan") if token_ids == (EOS, EOS) else logits), state
 
     monkeypatch.setattr(runner._forward, "prefill", poisoned)
     sick, well = runner.step()
