@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +16,6 @@ from .fields import FIELDS, KINDS, OPENAI_FORM
 from .rules import PLAIN, Deployment, Path
 
 _TOO_LONG = frozenset({"string_too_long", "too_long"})
-_WRONG_TYPE = frozenset(
-    {"int_type", "float_type", "string_type", "bool_type", "list_type", "dict_type", "model_type", "none_required",
-     "model_attributes_type", "is_instance_of"}
-)  # fmt: skip
 SHOWN_CHARACTERS = 100
 """How much of a given value a message repeats."""
 
@@ -62,7 +59,7 @@ def explain(exc: ValidationError, raw_obj: Any, root: str, deployment: Deploymen
     if kind == "missing":
         return Problem("missing", render_path(path), f"{name} is required and was not sent; send {allowed}")
     kinds = KINDS.get(root, {}).get(_pattern(path), ("object",))
-    typed = kind not in _WRONG_TYPE and given is not None and any(_is_kind(given, one) for one in kinds)
+    typed = any(_is_kind(given, one) for one in kinds)
     code = ("too_long" if kind in _TOO_LONG else "out_of_range") if typed else "wrong_type"
     return Problem(code, render_path(path) or None, f"{name} was given {_shown(given)}; it must be {allowed}")
 
@@ -120,15 +117,17 @@ def _fitting(location: tuple[str | int, ...], raw_obj: Any) -> int | None:
 
 
 def _is_kind(value: Any, kind: str) -> bool:
-    """Whether a JSON value has a type; a whole float is an integer, but its tag is ``decimal``."""
+    """Whether a JSON value has a type. A whole float is an integer, and so is 1e400, which is infinite as a double."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind == "number":
         return number
     if kind == "integer":
-        return number and (isinstance(value, int) or value.is_integer())
+        return number and (isinstance(value, int) or value.is_integer() or value in (math.inf, -math.inf))
     if kind == "decimal":
         return isinstance(value, float)
-    types = {"string": str, "boolean": bool, "list": list, "object": dict, "any": object}
+    if kind == "any":
+        return value is not None
+    types = {"string": str, "boolean": bool, "list": list, "object": dict}
     return isinstance(value, types[kind])
 
 
@@ -175,6 +174,6 @@ def _shown(value: Any, limit: int = SHOWN_CHARACTERS) -> str:
         return f"a list of {len(value)} items" if value else "an empty list"
     if isinstance(value, dict):
         return "an object"
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+    if isinstance(value, float) and not math.isfinite(value):
         return "a number beyond the range of a double"
     return json.dumps(value)

@@ -75,12 +75,6 @@ _MESSAGE: Final[dict[str, Rule]] = {
     ),
 }
 _CHAT_COMPLETION_REQUEST: Final[dict[str, Rule]] = {
-    "messages-total-length": Rule(
-        "messages-total-length", "the text of all messages together must not exceed 4194304 characters", ("messages",)
-    ),
-    "stop-total-length": Rule(
-        "stop-total-length", "the stop strings together must not exceed 32768 characters", ("stop",)
-    ),
     "best-of-at-least-n": Rule(
         "best-of-at-least-n", "best_of must be at least n when both are given", ("best_of", "n")
     ),
@@ -104,13 +98,19 @@ _CHAT_COMPLETION_REQUEST: Final[dict[str, Rule]] = {
         "top_logprobs above 0 needs logprobs true or absent",
         ("top_logprobs", "logprobs"),
     ),
-    "tool-names-unique": Rule("tool-names-unique", "every tool needs a name of its own", ("tools",)),
+    "stop-total-length": Rule(
+        "stop-total-length", "the stop strings together must not exceed 32768 characters", ("stop",)
+    ),
+    "messages-total-length": Rule(
+        "messages-total-length", "the text of all messages together must not exceed 4194304 characters", ("messages",)
+    ),
     "tool-choice-needs-tools": Rule(
         "tool-choice-needs-tools", "this tool_choice needs tools", ("tool_choice", "tools")
     ),
     "tool-choice-names-a-tool": Rule(
         "tool-choice-names-a-tool", "tool_choice must name one of the tools", ("tool_choice", "tools")
     ),
+    "tool-names-unique": Rule("tool-names-unique", "every tool needs a name of its own", ("tools",)),
     "tools-exclude-stop": Rule(
         "tools-exclude-stop", "tools cannot be combined with stop", ("stop", "tools"), relaxable=True
     ),
@@ -269,9 +269,6 @@ _CHAT_COMPLETION_REQUEST: Final[dict[str, Rule]] = {
     ),
 }
 _COMPLETION_REQUEST: Final[dict[str, Rule]] = {
-    "stop-total-length": Rule(
-        "stop-total-length", "the stop strings together must not exceed 32768 characters", ("stop",)
-    ),
     "best-of-at-least-n": Rule(
         "best-of-at-least-n", "best_of must be at least n when both are given", ("best_of", "n")
     ),
@@ -284,6 +281,9 @@ _COMPLETION_REQUEST: Final[dict[str, Rule]] = {
     ),
     "beam-excludes-stop": Rule(
         "beam-excludes-stop", "beam search cannot be combined with stop", ("use_beam_search", "stop")
+    ),
+    "stop-total-length": Rule(
+        "stop-total-length", "the stop strings together must not exceed 32768 characters", ("stop",)
     ),
     "prefix-cache-excludes-logprobs": Rule(
         "prefix-cache-excludes-logprobs",
@@ -478,22 +478,6 @@ def check_chat_completion_request(self: Any, path: Path, server: Deployment, fou
         for i1, item1 in enumerate(self.messages):
             check_message(item1, (*path, "messages", i1), server, found)
     if not (
-        sum(
-            [
-                0
-                if m.content is None
-                else len(m.content)
-                if isinstance(m.content, str)
-                else sum([len(p.text) if p.text is not None else 0 for p in m.content])
-                for m in self.messages
-            ]
-        )
-        <= 4194304
-    ):
-        found.append((_CHAT_COMPLETION_REQUEST["messages-total-length"], path))
-    if not (self.stop is None or isinstance(self.stop, str) or sum([len(s) for s in self.stop]) <= 32768):
-        found.append((_CHAT_COMPLETION_REQUEST["stop-total-length"], path))
-    if not (
         self.use_beam_search is not None
         and self.use_beam_search
         or (self.stream is not None and self.stream)
@@ -535,8 +519,22 @@ def check_chat_completion_request(self: Any, path: Path, server: Deployment, fou
         found.append((_CHAT_COMPLETION_REQUEST["beam-excludes-stop-token-ids"], path))
     if not (self.top_logprobs is None or self.top_logprobs == 0 or (self.logprobs is not None and self.logprobs)):
         found.append((_CHAT_COMPLETION_REQUEST["top-logprobs-needs-logprobs"], path))
-    if not (self.tools is None or len(distinct([t.function.name for t in self.tools])) == len(self.tools)):
-        found.append((_CHAT_COMPLETION_REQUEST["tool-names-unique"], path))
+    if not (self.stop is None or isinstance(self.stop, str) or sum([len(s) for s in self.stop]) <= 32768):
+        found.append((_CHAT_COMPLETION_REQUEST["stop-total-length"], path))
+    if not (
+        sum(
+            [
+                0
+                if m.content is None
+                else len(m.content)
+                if isinstance(m.content, str)
+                else sum([len(p.text) if p.text is not None else 0 for p in m.content])
+                for m in self.messages
+            ]
+        )
+        <= 4194304
+    ):
+        found.append((_CHAT_COMPLETION_REQUEST["messages-total-length"], path))
     if not (
         self.tool_choice is None
         or self.tools is not None
@@ -550,6 +548,8 @@ def check_chat_completion_request(self: Any, path: Path, server: Deployment, fou
         or any((t.function.name == self.tool_choice.function.name for t in self.tools))
     ):
         found.append((_CHAT_COMPLETION_REQUEST["tool-choice-names-a-tool"], path))
+    if not (self.tools is None or len(distinct([t.function.name for t in self.tools])) == len(self.tools)):
+        found.append((_CHAT_COMPLETION_REQUEST["tool-names-unique"], path))
     if not (
         self.tools is None
         or (self.tool_choice is not None and isinstance(self.tool_choice, str) and (self.tool_choice == "none"))
@@ -649,8 +649,6 @@ def check_chat_completion_request(self: Any, path: Path, server: Deployment, fou
 
 def check_completion_request(self: Any, path: Path, server: Deployment, found: Found) -> None:
     """CompletionRequest: the rules of its members, then its own 24, as the spec lists them."""
-    if not (self.stop is None or isinstance(self.stop, str) or sum([len(s) for s in self.stop]) <= 32768):
-        found.append((_COMPLETION_REQUEST["stop-total-length"], path))
     if not (
         self.use_beam_search is not None
         and self.use_beam_search
@@ -689,6 +687,8 @@ def check_completion_request(self: Any, path: Path, server: Deployment, found: F
         found.append((_COMPLETION_REQUEST["best-of-needs-temperature"], path))
     if not (self.use_beam_search is None or not self.use_beam_search or self.stop is None):
         found.append((_COMPLETION_REQUEST["beam-excludes-stop"], path))
+    if not (self.stop is None or isinstance(self.stop, str) or sum([len(s) for s in self.stop]) <= 32768):
+        found.append((_COMPLETION_REQUEST["stop-total-length"], path))
     if not ("prefix_cache" not in server.features or self.logprobs is None):
         found.append((_COMPLETION_REQUEST["prefix-cache-excludes-logprobs"], path))
     if not ("splitfuse" not in server.features or self.logprobs is None):

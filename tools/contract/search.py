@@ -160,11 +160,11 @@ class Search:
                 if broken == []:
                     return state
                 if broken and len(following) < MOST_STATES:
-                    following += self._changes(state, broken[0][0], broken[0][1], path, value)
+                    following += self.changes(state, broken[0][0], broken[0][1], path, value)
             states = following
         return None
 
-    def _changes(
+    def changes(
         self, body: dict[str, Any], rule_id: str, owner: Path, path: Path, value: Any
     ) -> Iterator[dict[str, Any]]:
         """The body with one member that a broken rule reads set to something else."""
