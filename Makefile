@@ -7,6 +7,8 @@ PORT ?= 1025
 # A model folder, and the name that clients ask for. Empty: the embedded SmolLM2-135M-Instruct under its own name.
 MODEL ?=
 MODEL_NAME ?=
+# More options of `mindspec serve` and `mindspec mock`, such as ARGS="--max-n 8".
+ARGS ?=
 # Pinned and installed first, so that pip takes a CPU build where one is offered; pyproject.toml admits nothing newer.
 TORCH ?= torch==2.13.0
 
@@ -16,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 NAME_ARGUMENTS = $(if $(MODEL_NAME),--model-name "$(MODEL_NAME)")
-SERVE_ARGUMENTS = --host "$(HOST)" --port "$(PORT)" $(if $(MODEL),--model "$(MODEL)") $(NAME_ARGUMENTS)
+SERVE_ARGUMENTS = --host "$(HOST)" --port "$(PORT)" $(if $(MODEL),--model "$(MODEL)") $(NAME_ARGUMENTS) $(ARGS)
 
 .DEFAULT_GOAL := help
 .PHONY: help serve mock weights test lint generate check-generated clean
@@ -28,7 +30,7 @@ serve: $(INSTALLED) $(if $(MODEL),,weights)  ## Install what is missing, prepare
 	@exec $(BIN)/mindspec serve $(SERVE_ARGUMENTS)
 
 mock: $(INSTALLED)  ## Serve the same contract with made-up text: no weights, ready at once.
-	@exec $(BIN)/mindspec mock --host "$(HOST)" --port "$(PORT)" $(NAME_ARGUMENTS)
+	@exec $(BIN)/mindspec mock --host "$(HOST)" --port "$(PORT)" $(NAME_ARGUMENTS) $(ARGS)
 
 weights: $(INSTALLED)  ## Put the default model into the cache, once.
 	@$(BIN)/python -m tools.weights >/dev/null
