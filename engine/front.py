@@ -143,6 +143,7 @@ class ProcessFront(FrontBase):
 
     async def _launch(self) -> None:
         """Start a process and listen to it; it reports when it is ready."""
+        self._restarting = False
         if self.state == "draining":
             return
         self._set_state("loading")
@@ -205,6 +206,7 @@ class ProcessFront(FrontBase):
             self._set_state("down", sentence)
             return
         _log.error("the engine process ended; it is started again")
+        self._restarting = True
         self._set_state("down", _ENDED)
         self._spawn_task(self._launch())
 

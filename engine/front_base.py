@@ -48,6 +48,8 @@ class FrontBase(ABC):
         self._running: dict[str, _Running] = {}
         self._submitted = 0
         self._unstarted = 0
+        self._restarting = False
+        """The engine is down and about to be started again."""
         self._changed: set[asyncio.Future[None]] = set()
 
     @property
@@ -96,7 +98,7 @@ class FrontBase(ABC):
 
     async def wait_ready(self) -> None:
         """See ``Front.wait_ready``."""
-        while self.state == "loading":
+        while self.state == "loading" or self._restarting:
             await self._change()
         if self.state == "down":
             raise EngineError("engine_down", self.failure or DOWN)

@@ -1,0 +1,68 @@
+"""An executor that does as a test says, and factories for engine processes that go wrong."""
+
+from __future__ import annotations
+
+import os
+
+from engine.executor import RequestRound
+from engine.types import ModelInfo, StepToken
+
+
+class FakeExecutor:
+    """Every live choice gains the token 65 a round, for ever; ``fail`` and ``stuck`` make it misbehave."""
+
+    def __init__(self):
+        self.info = ModelInfo(1000, 100, (0,), "none", "none", "Fake")
+        self.choices = {}
+        self.steps = 0
+        self.fail = 0
+        self.stuck = False
+        self.failures = {}
+
+    @property
+    def live_sequences(self):
+        return sum(map(len, self.choices.values()))
+
+    def add(self, request):
+        if request.request_id in self.choices:
+            raise ValueError("admitted already")
+        self.choices[request.request_id] = set(range(request.sampling.n))
+
+    def remove(self, request_id):
+        if not self.stuck:
+            self.choices.pop(request_id, None)
+
+    def remove_choice(self, request_id, choice):
+        self.choices.get(request_id, set()).discard(choice)
+        if not self.choices.get(request_id, {0}):
+            del self.choices[request_id]
+
+    def step(self):
+        self.steps += 1
+        if self.fail:
+            self.fail -= 1
+            raise RuntimeError("told to fail")
+        rounds = []
+        for request_id, choices in list(self.choices.items()):
+            failure = self.failures.pop(request_id, None)
+            if failure:
+                del self.choices[request_id]
+            tokens = [] if failure else [StepToken(choice, 65) for choice in sorted(choices)]
+            rounds.append(RequestRound(request_id, tokens, None, done=bool(failure), failure=failure))
+        return rounds
+
+
+def refusing():
+    """A factory that cannot load."""
+    raise OSError("The model folder is empty.")
+
+
+def dying():
+    """A factory whose process is gone in the middle of loading."""
+    os._exit(3)
+
+
+def talking(*, on_progress):
+    """A factory that says what it does."""
+    on_progress("Half of the weights are read.")
+    return FakeExecutor()
