@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from generated.base import ContractModel, unknown
+from generated.problems import render_path
 from generated.rules import Path
 
 HEADER: Final = "X-Ignored-Parameters"
@@ -26,8 +27,8 @@ def header_value(body: ContractModel) -> str | None:
 def written(paths: Iterable[Path]) -> str | None:
     """Paths such as ``messages[0].name``, separated by commas.
 
-    Member names are percent-encoded as UTF-8 outside [A-Za-z0-9_.-]; the brackets of an index are the path's own. At
-    most 20 names and 1 KiB, then an ellipsis of three dots.
+    All but [A-Za-z0-9_.-] is percent-encoded as UTF-8, the brackets of an index too, so decoding a name gives its
+    path. At most 20 names and 1 KiB, then an ellipsis of three dots.
     """
     first = list(islice(paths, MAX_NAMES + 1))
     if not first:
@@ -46,11 +47,4 @@ def written(paths: Iterable[Path]) -> str | None:
 
 
 def _encoded(path: Path) -> str:
-    text = ""
-    for key in path:
-        if isinstance(key, int):
-            text += f"[{key}]"
-        else:
-            name = quote(key, safe=_SAFE)
-            text += f".{name}" if text else name
-    return text
+    return quote(render_path(path), safe=_SAFE)

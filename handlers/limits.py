@@ -48,7 +48,8 @@ class LimitsMiddleware:
         if path.endswith("/") or "//" in path:  # the router would answer with a redirect
             raise Problem(404, "not_found", "There is nothing at this path")
         problem, request_id = self._read_headers(scope)
-        scope[REQUEST_ID] = request_id or f"endpoint_common_{next(self._numbers)}"
+        if scope["method"] == "POST":
+            scope[REQUEST_ID] = request_id or f"endpoint_common_{next(self._numbers)}"
         await self._app(scope, _refusing(problem) if problem else self._counted(receive), send)
 
     def _read_headers(self, scope: Scope) -> tuple[Problem | None, str | None]:

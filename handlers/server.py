@@ -52,6 +52,8 @@ class ApiServer(uvicorn.Server):
         )
         super().__init__(config)
         self.exit_code = 0
+        self.loop: asyncio.AbstractEventLoop
+        """The loop that the server runs on, known once it has started."""
         self._service = service
         self._announce = announce
         self._background: set[asyncio.Task[None]] = set()
@@ -59,6 +61,7 @@ class ApiServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen at once, while the model loads, and say so; the ready line comes when it has loaded."""
+        self.loop = asyncio.get_running_loop()
         await super().startup(sockets=sockets)
         if self.started:
             self._spawn(self._tell_when_ready())

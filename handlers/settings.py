@@ -33,7 +33,7 @@ class Settings:
     """Output tokens per choice at most; None: max_seq_len."""
     max_input_token_len: int | None = None
     """Prompt tokens at most; None: no limit besides the others."""
-    max_request_length_mb: float = 40
+    max_request_length: float = 40
     """Largest request body in MB (1024 * 1024 bytes)."""
     max_json_depth: int = 100
     """Arrays and objects inside each other at most."""
@@ -77,7 +77,7 @@ class Settings:
     @property
     def max_request_bytes(self) -> int:
         """Largest request body, in bytes."""
-        return int(self.max_request_length_mb * 1024 * 1024)
+        return int(self.max_request_length * 1024 * 1024)
 
     def deployment(self) -> Deployment:
         """What the contract's rules may ask about this deployment."""

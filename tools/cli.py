@@ -49,7 +49,7 @@ def _serve(given: argparse.Namespace) -> int:
         return _failed(f"the tokenizer of {folder.name} cannot be used: {error}")
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
     settings = _settings(given, name)
-    spec = EngineSpec("engine.runner:make_executor", {"path": folder, "dtype": given.dtype})
+    spec = EngineSpec("engine.runner:load_executor", {"path": str(folder), "dtype": given.dtype})
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=settings.max_queue)
     front = ProcessFront(tokenizer, spec, limits=limits)
     return run(Service(settings, front, ModelDefaults.read(folder)))
@@ -90,7 +90,7 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         max_seq_len=given.max_seq_len,
         max_iter_times=given.max_iter_times,
         max_input_token_len=given.max_input_token_len,
-        max_request_length_mb=given.max_request_length,
+        max_request_length=given.max_request_length,
         max_json_depth=given.max_json_depth,
         full_text_enabled=given.full_text_enabled,
         open_ai_support=given.open_ai_support,

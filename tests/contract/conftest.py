@@ -1,0 +1,100 @@
+"""Fixtures of the contract tests: the whole application on the mock engine, in process or behind a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+from wire import MODEL
+
+from engine.mock_front import MockFront
+from handlers.server import ApiServer, bind
+from handlers.service import Service
+from handlers.settings import Settings
+from tests.in_process import InProcessApp
+
+MODEL_TYPES = frozenset({"deepseek"})
+DEFAULTS: Mapping[str, Any] = {"max_n": 8192, "max_iter_times": 8}
+
+CONTEXT = 2_000_000
+"""Positions of the mock: more than the contract's own limit on prompt tokens, so that only the contract refuses."""
+
+
+def make_service(profile: frozenset[str], model_name: str, settings: Mapping[str, Any]) -> Service:
+    """A service on a mock front. ``mock_fail_at_round`` makes the engine fail in that round."""
+    chosen = {**DEFAULTS, **settings}
+    fail_at = chosen.pop("mock_fail_at_round", None)
+    chosen["features"] = tuple(sorted(profile - MODEL_TYPES))
+    chosen["model_type"] = next(iter(profile & MODEL_TYPES), "")
+    return Service(Settings(model_name=model_name, **chosen), MockFront(fail_at=fail_at, max_position_embeddings=CONTEXT))
+
+
+@pytest.fixture(scope="session")
+def loop_thread() -> Iterator[asyncio.AbstractEventLoop]:
+    """One event loop in a thread, on which all in-process applications run."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="in-process apps", daemon=True)
+    thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.fixture(scope="session")
+def client_for(loop_thread: asyncio.AbstractEventLoop) -> Iterator[Callable[..., InProcessApp]]:
+    """Makes a client of an in-process server; one server per deployment and session."""
+    apps: dict[Any, InProcessApp] = {}
+
+    def make(
+        profile: frozenset[str] = frozenset(), model_name: str = MODEL, **settings: Any
+    ) -> InProcessApp:
+        key = (frozenset(profile), model_name, tuple(sorted(settings.items())))
+        if key not in apps:
+            apps[key] = InProcessApp(make_service(frozenset(profile), model_name, settings), loop_thread)
+        return apps[key]
+
+    yield make
+    for app in apps.values():
+        app.close()
+
+
+@pytest.fixture(scope="session")
+def server_url() -> Iterator[Callable[..., str]]:
+    """Starts a real server on a free loopback port; returns its base address, without /v1. One per deployment."""
+    urls: dict[Any, str] = {}
+    stops: list[Callable[[], None]] = []
+
+    def start(profile: frozenset[str] = frozenset(), model_name: str = MODEL, **settings: Any) -> str:
+        key = (frozenset(profile), model_name, tuple(sorted(settings.items())))
+        if key not in urls or "mock_fail_at_round" in settings:
+            urls[key], stop = _start(make_service(frozenset(profile), model_name, settings))
+            stops.append(stop)
+        return urls[key]
+
+    yield start
+    for stop in stops:
+        stop()
+
+
+def _start(service: Service) -> tuple[str, Callable[[], None]]:
+    """A server in a thread of its own, ready; and a function that stops it."""
+    listener = bind("127.0.0.1", 0)
+    ready = threading.Event()
+    server = ApiServer(service, lambda _: ready.set())
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
+    thread.start()
+    assert ready.wait(30), "the server did not start"
+
+    def stop() -> None:
+        server.loop.call_soon_threadsafe(server.stop)
+        server.loop.call_soon_threadsafe(server.stop)
+        thread.join(30)
+
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    assert httpx.get(f"{url}/health", trust_env=False).status_code == 200
+    return url, stop

@@ -1,0 +1,76 @@
+"""The application without a socket: a client that hands requests straight to it, lifespan included."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+import httpx
+
+from handlers.app import build
+from handlers.service import Service
+
+_T = TypeVar("_T")
+_TIME_S = 60.0
+
+
+class InProcessApp:
+    """A started application with a blocking client, for tests that are not asynchronous themselves."""
+
+    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the application on a loop that runs in another thread."""
+        self.service = service
+        self._loop = loop
+        self._app = build(service)
+        self._run(self._start())
+
+    def get(self, url: str, *, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        """GET."""
+        return self.request("GET", url, headers=headers)
+
+    def post(
+        self,
+        url: str,
+        *,
+        content: bytes | None = None,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """POST bytes as they are, or a value as JSON."""
+        return self.request("POST", url, content=content, json=json, headers=headers)
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        content: bytes | None = None,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Any request; the answer is read whole."""
+        return self._run(self._client.request(method, url, content=content, json=json, headers=headers))
+
+    def close(self) -> None:
+        """Stop the application."""
+        self._run(self._stop())
+
+    async def _start(self) -> None:
+        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._answers: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
+        self._lifespan = asyncio.ensure_future(self._app(scope, self._events.get, self._answers.put))
+        await self._events.put({"type": "lifespan.startup"})
+        assert (await self._answers.get())["type"] == "lifespan.startup.complete"
+        await self.service.front.wait_ready()
+        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app=self._app), base_url="http://in-process")
+
+    async def _stop(self) -> None:
+        await self._client.aclose()
+        await self._events.put({"type": "lifespan.shutdown"})
+        assert (await self._answers.get())["type"] == "lifespan.shutdown.complete"
+        await self._lifespan
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_TIME_S)
