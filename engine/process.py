@@ -38,7 +38,7 @@ class EngineSpec:
     max_batch_size: int = 64
     """Sequences that run at the same time."""
     threads: int | None = None
-    """For arithmetic; None leaves one of the usable cores to HTTP."""
+    """For arithmetic; None takes OMP_NUM_THREADS, and without that leaves one of the usable cores to HTTP."""
     log_level: int = logging.WARNING
 
 
@@ -50,6 +50,11 @@ def usable_cores() -> int:
         if quota != "max":
             cores = min(cores, math.ceil(int(quota) / int(period)))
     return max(1, cores)
+
+
+def _threads_by_environment() -> int | None:
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else None
 
 
 def run_engine(front: socket.socket, spec: EngineSpec) -> None:
@@ -91,7 +96,7 @@ def serve(channel: Channel, scheduler: Scheduler) -> None:
 
 
 def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
-    threads = spec.threads or max(1, usable_cores() - 1)
+    threads = spec.threads or _threads_by_environment() or max(1, usable_cores() - 1)
     # Read when the numeric libraries are first imported: idle threads must sleep, since spinning ones take the core
     # that HTTP needs.
     os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="0")

@@ -14,6 +14,7 @@ from tiny_tokenizers import families
 
 from engine.text.byte_tokenizer import END_OF_TEXT, TURN_END, TURN_START, mock_tokenizer
 from engine.text.tokenizer import tokenizer_from_folder
+from tools.weights import default_model_folder
 
 FAMILIES = families()
 MOCK = mock_tokenizer()
@@ -183,3 +184,18 @@ def test_text_modules_and_fronts_load_neither_torch_nor_transformers():
     """The HTTP process stays small: only the engine process pays for them."""
     code = "import sys, engine.front, engine.mock_front; print(sorted({'torch', 'transformers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.weights
+def test_the_default_model_s_tokenizer():
+    """Bytes of tokens are exact, a stream equals the whole decode, and its template and end token are found."""
+    tokenizer = tokenizer_from_folder(default_model_folder())
+    text = "Hello, 世界! 👩‍🚀 naïve  \n\n def f(x): return 日本語"
+    ids = tokenizer.encode(text, add_special_tokens=True)
+    assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()
+    detokenizer = tokenizer.detokenizer(skip_special_tokens=True)
+    pieces = [detokenizer.push(token_id) for token_id in ids]
+    assert "".join(pieces) == text
+    assert not any("\ufffd" in piece for piece in pieces)
+    assert tokenizer.token_text(tokenizer.eos_token_ids[0]) == TURN_END
+    assert TURN_START in tokenizer.chat_template

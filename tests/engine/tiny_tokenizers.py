@@ -46,6 +46,8 @@ def families() -> dict[str, BackedTokenizer]:
         "metaspace-never": piece_tokenizer(decoders.Metaspace(prepend_scheme="never")),
         "wordpiece": piece_tokenizer(decoders.WordPiece()),
         "wordpiece-raw": piece_tokenizer(decoders.WordPiece(cleanup=False)),
-        "strip-tokens": piece_tokenizer(decoders.Sequence([decoders.Replace("▁", " "), decoders.Strip(" ", 1, 1)])),
+        # Not both sides at once: the library itself panics then on a token that is a single space.
+        "strip-left": piece_tokenizer(decoders.Sequence([decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)])),
+        "strip-right": piece_tokenizer(decoders.Sequence([decoders.Replace("▁", " "), decoders.Strip(" ", 0, 1)])),
         "none": piece_tokenizer(None),
     }
