@@ -40,9 +40,8 @@ def generate(spec_path: Path) -> Generated:
     """
     document = load(spec_path)
     contract = read(document)
-    unreadable = bool(document.findings)
     check_fields(contract)
-    if unreadable or any("rule" in str(finding) for finding in document.findings):
+    if document.blocked:
         raise SpecError(document.path, document.findings)
     files = {name: formatted(text, name) for name, text in _python(contract).items()}
     files["routes.yaml"] = routes_source(contract)

@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic_core import SchemaError, SchemaValidator
+from pydantic_core import core_schema as cs
+
 from tools.contract.package import Judge, Package
 from tools.contract.search import ABSENT, Owner, Search, concrete
 from tools.contract.values import base, expand
 from tools.generate.cel import CelError, compile_rule
-from tools.generate.load import Where
+from tools.generate.load import Document, Where
 from tools.generate.models import attribute
-from tools.generate.shapes import Branch, Contract, Member, Model, Rule, Shape
+from tools.generate.shapes import Branch, Contract, Member, Model, Operation, Rule, Shape
 
 NORMALISATIONS = {"empty-is-null": {"field"}, "drop-outside-int32": {"field"}, "set-when": {"field", "value", "when"}}
 BOUNDS = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -21,18 +24,17 @@ BOUNDS = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 def check_fields(contract: Contract) -> None:
     """Find what is wrong with members, rules and normalisations as they are written; nothing is run."""
     requests = set(contract.reach(contract.requests))
-    listed: dict[Where, set[str]] = {}
     for model in contract.models.values():
         for member in model.members.values():
-            _member(contract, model, member, model.name in requests)
-        _rules(contract, model, listed)
+            if member.schema:  # what a dead reference gives is empty, and has been noted
+                _member(contract, model, member, model.name in requests)
+        _rules(contract, model)
         _normalisations(contract, model)
     rules: Where = ("components", "x-rules")
     for name in (contract.document.data.get("components") or {}).get("x-rules") or {}:
-        if (*rules, name) not in listed:
-            contract.document.complain(
-                (*rules, name), f"no schema lists rule {name}; list it under x-validations or remove it"
-            )
+        if (*rules, name) not in contract.listed:
+            advice = "list it under x-validations or remove it"
+            contract.document.complain((*rules, name), f"no schema lists rule {name}; {advice}", blocks=False)
 
 
 def _member(contract: Contract, model: Model, member: Member, request: bool) -> None:
@@ -40,11 +42,11 @@ def _member(contract: Contract, model: Model, member: Member, request: bool) -> 
     if not attribute(member.name):
         complain(member.where, f"{member.name} cannot be a Python attribute; rename the field")
     if not member.schema.get("description"):
-        complain(member.where, f"{name} has no description; add one sentence")
+        complain(member.where, f"{name} has no description; add one sentence", blocks=False)
     if not member.schema.get("x-source"):
-        complain(member.where, f"{name} has no x-source; name the document that says so")
+        complain(member.where, f"{name} has no x-source; name the document that says so", blocks=False)
     if request and not member.required and not member.shape.nullable and not model.free_form:
-        complain(member.where, f"{name} is optional and refuses null; add null to its type or require it")
+        complain(member.where, f"{name} is optional and refuses null; add null to its type or require it", blocks=False)
     kinds = [branch.kind for branch in member.shape.branches]
     if request and len(kinds) != len(set(kinds)):
         complain(member.where, f"{name} has two alternatives of one JSON type; merge them")
@@ -55,17 +57,17 @@ def _member(contract: Contract, model: Model, member: Member, request: bool) -> 
             {"maximum", "exclusiveMaximum"} & set(branch.limits),
         )
         if number and not (low and high) and "x-unbounded" not in branch.limits:
-            complain(
-                member.where, f"{name} is a number without a range; add minimum and maximum, or x-unbounded and why"
-            )
+            advice = "add minimum and maximum, or x-unbounded and why"
+            complain(member.where, f"{name} is a number without a range; {advice}", blocks=False)
         for word in sorted(BOUNDS & set(branch.limits)):
             if isinstance(branch.limits[word], str):
                 complain(member.where, f"{name} has the text {branch.limits[word]!r} as {word}; write a number")
         if "pattern" in branch.limits:
             try:
+                SchemaValidator(cs.str_schema(pattern=branch.limits["pattern"]))
                 re.compile(branch.limits["pattern"])
-            except re.error as error:
-                complain(member.where, f"{name} has a pattern that is no regular expression ({error}); correct it")
+            except (SchemaError, re.error):
+                complain(member.where, f"{name} has a pattern that is no regular expression; correct it")
 
 
 def _branches(shape: Shape) -> Iterator[Branch]:
@@ -75,25 +77,20 @@ def _branches(shape: Shape) -> Iterator[Branch]:
             yield from _branches(branch.items)
 
 
-def _rules(contract: Contract, model: Model, listed: dict[Where, set[str]]) -> None:
+def _rules(contract: Contract, model: Model) -> None:
+    names = [rule.id for rule in model.rules]
     for rule in model.rules:
-        seen = listed.setdefault(rule.where, set())
-        twice = any(other.id == rule.id and other is not rule for other in model.rules)
-        if twice or model.name in seen:
-            contract.document.complain(
-                rule.where, f"{model.name} has two rules with the id {rule.id}; rename or remove one"
-            )
-        seen.add(model.name)
+        complain = contract.document.complain
+        if names.count(rule.id) > 1:
+            complain(rule.where, f"{model.name} has two rules with the id {rule.id}; rename or remove one")
         for name in rule.fields:
             if name.split(".")[0] not in model.members:
-                contract.document.complain(
-                    rule.where,
-                    f"rule {rule.id} blames {name}, which is no field of {model.name}; name one of its fields",
-                )
+                why = f"which is no field of {model.name}; name one of its fields"
+                complain(rule.where, f"rule {rule.id} blames {name}, {why}")
         try:
             compile_rule(rule.cel, contract, model.name)
         except CelError as error:
-            contract.document.complain((*rule.where, "rule"), f"rule {rule.id}: {error}")
+            complain((*rule.where, "rule"), f"rule {rule.id}: {error}")
 
 
 def _normalisations(contract: Contract, model: Model) -> None:
@@ -119,24 +116,24 @@ def _normalisations(contract: Contract, model: Model) -> None:
 
 def check_behaviour(contract: Contract, package: Package) -> None:
     """Find what only running shows: refused examples and defaults, rules that fail, never fire, or fire elsewhere."""
-    done: set[tuple[str, Where]] = set()
-    for request in contract.requests:
-        search = Search(contract, Judge(package, request))
-        _base(search)
+    document = contract.document
+    searches = [Search(contract, Judge(package, request)) for request in contract.requests]
+    places = [(search, owner, rule) for search in searches for owner in search.owners()
+              for rule in contract.models[owner.model].rules]  # fmt: skip
+    once = list({(owner.model, rule.where): (search, owner, rule) for search, owner, rule in places}.values())
+    failing = [rule.id for search, owner, rule in once if not _runs(search, owner, rule)]
+    if failing or not [search for search in searches if _base(search)] == searches:
+        return  # nothing can be judged with a rule that fails, or from a base that is refused
+    for search in searches:
         _examples(search)
-        for owner in search.owners():
-            for rule in contract.models[owner.model].rules:
-                if (owner.model, rule.where) not in done:
-                    done.add((owner.model, rule.where))
-                    _rule(search, owner, rule)
+    for search, owner, rule in once:
+        _rule(search, owner, rule)
     for operation in contract.operations:
         if operation.request is not None:
-            _bodies(
-                contract, Judge(package, operation.request), ("paths", operation.path, operation.method, "requestBody")
-            )
+            _bodies(document, Judge(package, operation.request), operation)
 
 
-def _base(search: Search) -> None:
+def _base(search: Search) -> bool:
     model = search.contract.models[search.judge.request]
     verdict = search.judge.verdict(search.start())
     if verdict.code:
@@ -144,6 +141,7 @@ def _base(search: Search) -> None:
         search.contract.document.complain(
             where, f"the smallest {model.name} is refused ({verdict.code} at {verdict.param}); correct its x-base"
         )
+    return not verdict.code
 
 
 def _examples(search: Search) -> None:
@@ -173,8 +171,6 @@ def _examples(search: Search) -> None:
 def _rule(search: Search, owner: Owner, rule: Rule) -> None:
     document, judge = search.contract.document, search.judge
     server = judge.package.deployment(**rule.profile)
-    if not _runs(search, owner, rule, server):
-        return
     entry = document.at(rule.where)
     bad, ok = search.example(owner, entry["example_bad"]), search.example(owner, entry["example_ok"])
     broken = judge.broken(bad, server)
@@ -207,9 +203,10 @@ def _rule(search: Search, owner: Owner, rule: Rule) -> None:
         )
 
 
-def _runs(search: Search, owner: Owner, rule: Rule, server: Any) -> bool:
+def _runs(search: Search, owner: Owner, rule: Rule) -> bool:
     """Run a rule on every assignment: it must not fail, and under no other deployment than its own may it be broken."""
     document, rules = search.contract.document, search.judge.package.module("rules")
+    server = search.judge.package.deployment(**rule.profile)
     source = search.compile(owner.model, rule).source
     holds = eval(f"lambda self, server: {source}", vars(rules))  # our own compiler's output
     models, fields_only = search.judge.package.module("models"), search.judge.package.module("base").FIELDS_ONLY
@@ -241,16 +238,15 @@ def _reason(error: Exception) -> str:
     return "a member is absent" if "None" in str(error) else "a value has another type"
 
 
-def _bodies(contract: Contract, judge: Judge, where: Where) -> None:
+def _bodies(document: Document, judge: Judge, operation: Operation) -> None:
     """The examples of a request body."""
-    body, at = contract.document.resolve(contract.document.at(where), where)
-    media: Where = (*at, "content", "application/json", "examples")
+    where: Where = ("paths", operation.path, operation.method, "requestBody")
+    body, at = document.resolve(document.at(where), where)
     for name, entry in (body["content"]["application/json"].get("examples") or {}).items():
         says = judge.verdict(expand(entry.get("value")))
         if says.code:
-            contract.document.complain(
-                (*media, name), f"example {name} is refused ({says.code} at {says.param}); correct it"
-            )
+            place: Where = (*at, "content", "application/json", "examples", name)
+            document.complain(place, f"example {name} is refused ({says.code} at {says.param}); correct it")
 
 
 def _short(value: Any) -> str:

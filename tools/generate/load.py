@@ -48,6 +48,7 @@ class Document:
     data: dict[str, Any]
     lines: dict[Where, int]
     findings: list[Finding] = field(default_factory=list)
+    blocked: bool = False
 
     def line(self, where: Where) -> int:
         """The line of a node, or of its nearest known ancestor."""
@@ -55,11 +56,10 @@ class Document:
             where = where[:-1]
         return self.lines[where]
 
-    def complain(self, where: Where, message: str) -> None:
-        """Note a finding at a node; all of them are reported together."""
-        finding = Finding(self.line(where), message)
-        if finding not in self.findings:
-            self.findings.append(finding)
+    def complain(self, where: Where, message: str, *, blocks: bool = True) -> None:
+        """Note a finding at a node; one that blocks keeps the generated code from running."""
+        self.findings.append(Finding(self.line(where), message))
+        self.blocked = self.blocked or blocks
 
     def at(self, where: Where) -> Any:
         """The data at a place."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +13,9 @@ KINDS = {"string": "string", "integer": "integer", "number": "number", "boolean"
 """JSON Schema types, and what they are called here and in messages."""
 
 LIMITS = {
-    "string": {"minLength", "maxLength", "pattern", "enum", "const", "not", "x-ignore-case"},
-    "integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "not", "x-unbounded"},
-    "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "not"},
+    "string": {"minLength", "maxLength", "pattern", "enum", "const", "x-ignore-case"},
+    "integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "not", "x-unbounded", "x-openai-form"},
+    "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "x-unbounded"},
     "boolean": {"const"},
     "list": {"minItems", "maxItems"},
     "object": {"propertyNames", "x-free-form"},
@@ -24,6 +24,15 @@ LIMITS = {
 STRUCTURE = {"type", "items", "oneOf", "anyOf", "properties", "required", "additionalProperties", "$ref"}
 NOTES = {"description", "title", "default", "example", "examples", "deprecated", "format", "x-source"}
 MODEL_NOTES = {"x-base", "x-validations", "x-normalize"}
+
+_SHAPED: dict[str, Callable[[Any], bool]] = {
+    "enum": lambda value: all(item is None or isinstance(item, str) for item in value),
+    "const": lambda value: isinstance(value, str | bool),
+    "not": lambda value: set(value) in ({"const"}, {"enum"}),
+    "propertyNames": lambda value: set(value) == {"not"} and set(value["not"]) == {"enum"},
+    "additionalProperties": lambda value: value is True or isinstance(value, dict),
+}
+"""The forms of some keywords that are acted on."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +137,8 @@ class Contract:
     document: Document
     models: dict[str, Model]
     operations: tuple[Operation, ...]
+    listed: set[Where]
+    """Places of the rules that some schema lists."""
 
     @property
     def requests(self) -> tuple[str, ...]:
@@ -183,7 +194,7 @@ def read(document: Document) -> Contract:
     schemas = (document.data.get("components") or {}).get("schemas") or {}
     for name in schemas:
         reader.named(name)
-    return Contract(document, reader.models, tuple(reader.operations()))
+    return Contract(document, reader.models, tuple(reader.operations()), reader.listed)
 
 
 class _Reader:
@@ -193,6 +204,7 @@ class _Reader:
         self.document = document
         self.models: dict[str, Model] = {}
         self.open: set[str] = set()
+        self.listed: set[Where] = set()
 
     def named(self, name: str) -> None:
         where: Where = ("components", "schemas", name)
@@ -231,7 +243,9 @@ class _Reader:
         if not isinstance(schema, dict):
             self.document.complain(at, "a schema must be a mapping")
             return Shape((Branch("any"),), False, at)
-        self.keywords(schema, where)
+        types = schema.get("type", [])
+        types = types if isinstance(types, list) else [types]
+        self.keywords(schema, where, types)
         options = schema.get("oneOf") or schema.get("anyOf")
         if options is not None:
             word = "oneOf" if "oneOf" in schema else "anyOf"
@@ -243,8 +257,6 @@ class _Reader:
             branches = tuple(branch for part in parts for branch in part.branches)
             nullable = {"type": "null"} in options or any(part.nullable for part in parts)
             return Shape(branches, nullable, at)
-        types = schema.get("type", [])
-        types = types if isinstance(types, list) else [types]
         branches = tuple(self.branch(kind, schema, where, name) for kind in types if kind != "null")
         return Shape(branches or (Branch("any"),), not types or "null" in types, at, schema.get("x-openai-form"))
 
@@ -265,14 +277,21 @@ class _Reader:
             items = self.shape(schema[inner], (*where, inner), name)
         return Branch(kind, limits, "", items, free or kind == "object", examples)
 
-    def keywords(self, schema: dict[str, Any], where: Where) -> None:
+    def keywords(self, schema: dict[str, Any], where: Where, kinds: list[str]) -> None:
         """Find keywords that nothing here would act on."""
-        known = STRUCTURE | NOTES | MODEL_NOTES | {"x-openai-form"} | set().union(*LIMITS.values())
-        for key in schema:
-            if key not in known:
-                what = "extension" if key.startswith("x-") else "keyword"
+        limits = set().union(*LIMITS.values())
+        acting = set().union(*(LIMITS[KINDS[kind]] for kind in kinds if kind in KINDS))
+        for key, value in schema.items():
+            what = f"{'extension' if key.startswith('x-') else 'keyword'} {key}"
+            if key not in STRUCTURE | NOTES | MODEL_NOTES | limits:
                 self.document.complain(
-                    (*where, key), f"{what} {key} is not supported here; say it with a supported one or a rule"
+                    (*where, key), f"{what} is not supported here; say it with a supported one or a rule"
+                )
+            elif key in limits - acting:
+                self.document.complain((*where, key), f"{what} does nothing for this type; move or remove it")
+            elif not _SHAPED.get(key, lambda value: True)(value):
+                self.document.complain(
+                    (*where, key), f"{key} {value!r} is not supported here; see the spec's conventions"
                 )
 
     def rules(self, schema: dict[str, Any], where: Where) -> Iterator[Rule]:
@@ -281,6 +300,7 @@ class _Reader:
             entry, place = self.document.resolve(node, at)
             if not entry:
                 continue
+            self.listed.add(place)
             unknown = set(entry) - {"id", "rule", "message", "fields", "example_ok", "example_bad", "profile",
                                     "relaxable"}  # fmt: skip
             for key in sorted(unknown):
