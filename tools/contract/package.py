@@ -45,8 +45,8 @@ def load_package(folder: Path) -> Package:
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
-            for part in ("rules", "base", "fields", "models", "problems"):
-                importlib.import_module(f"{name}.{part}")
+            for path in sorted(folder.glob("[a-z]*.py")):  # now: the folder may be a temporary one
+                importlib.import_module(f"{name}.{path.stem}")
         except BaseException:
             for known in [known for known in sys.modules if known == name or known.startswith(name + ".")]:
                 del sys.modules[known]

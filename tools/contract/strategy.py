@@ -69,8 +69,17 @@ class _Draw:
         return st.builds(lambda first, second: {**first, **second}, st.fixed_dictionaries(required), optional)
 
     def member(self, model: str, member: Member) -> st.SearchStrategy[Any]:
-        """A value of a member: a boundary, an example, what a rule's text suggests, or a random one."""
+        """A value of a member: a boundary, an example, what a rule's text suggests, or a random one.
+
+        A string that has examples takes only those and the rules' texts: random text is no template and no role.
+        """
         known = [v.value for v in boundary(member.shape, self.contract) if not v.code and len(str(v.value)) < SHORT]
+        text = member.shape.of("string")
+        if text is not None and text.examples:
+            rules = [rule for rule in self.contract.models[model].rules]
+            compiled = [self.search.compile(model, rule) for rule in rules]
+            known = [*text.examples, *(word for one in compiled if member.name in one.fields for word in one.texts)]
+            return st.sampled_from(known if member.required else [*known, None])
         for rule in self.contract.models[model].rules:
             if member.name in self.search.compile(model, rule).fields:
                 known += [value for value in self.search.options(model, rule, member.name) if value is not ABSENT]

@@ -31,7 +31,7 @@ class Value:
 
 def boundary(shape: Shape, contract: Contract) -> list[Value]:
     """Values of a field at both sides of each limit, wrong types and null."""
-    found: list[Value] = []
+    found = [Value(example) for example in shape.examples if example is not None]
     for branch in shape.branches:
         found += [Value(example) for example in branch.examples if shape.branch(example) is branch]
         found += _VALUES[branch.kind](branch, contract)

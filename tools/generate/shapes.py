@@ -57,6 +57,7 @@ class Shape:
     nullable: bool
     where: Where
     openai_form: Mapping[str, Any] | None = None
+    examples: tuple[Any, ...] = ()
 
     def branch(self, value: Any) -> Branch | None:
         """The branch that a JSON value belongs to, by its JSON type."""
@@ -256,7 +257,7 @@ class _Reader:
             ]
             branches = tuple(branch for part in parts for branch in part.branches)
             nullable = {"type": "null"} in options or any(part.nullable for part in parts)
-            return Shape(branches, nullable, at)
+            return Shape(branches, nullable, at, None, tuple(schema.get("examples") or ()))
         branches = tuple(self.branch(kind, schema, where, name) for kind in types if kind != "null")
         return Shape(branches or (Branch("any"),), not types or "null" in types, at, schema.get("x-openai-form"))
 
