@@ -30,6 +30,9 @@ _CHINESE = (
     "然于心学么之都好看起发当没成只如事把还用第样道想作种开"
 )
 
+_RUNS = [letter * 16 for letter in " -=*x"]
+"""Long runs of one letter are few tokens, as in real vocabularies, so that the longest text allowed fits a context."""
+
 CHAT_TEMPLATE = """\
 {%- if tools %}
 {{- '<|im_start|>system\\n' }}
@@ -62,6 +65,12 @@ def mock_tokenizer() -> BackedTokenizer:
     vocabulary = {symbol_of_byte[byte]: byte for byte in range(256)}
     merges: list[tuple[str, str]] = []
     pieces = [" " + word for word in _ENGLISH.split()] + list(_CHINESE)
+    for run in _RUNS:
+        built = symbol_of_byte[ord(run[0])]
+        while len(built) < len(run):
+            vocabulary[built * 2] = len(vocabulary)
+            merges.append((built, built))
+            built *= 2
     for piece in pieces:
         symbols = [symbol_of_byte[byte] for byte in piece.encode()]
         built = symbols[0]

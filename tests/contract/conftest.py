@@ -18,7 +18,6 @@ from handlers.settings import Settings
 from tests.in_process import InProcessApp
 
 MODEL_TYPES = frozenset({"deepseek"})
-DEFAULTS: Mapping[str, Any] = {"max_n": 8192, "max_iter_times": 8}
 
 CONTEXT = 2_000_000
 """Positions of the mock: more than the contract's own limit on prompt tokens, so that only the contract refuses."""
@@ -26,11 +25,13 @@ CONTEXT = 2_000_000
 
 def make_service(profile: frozenset[str], model_name: str, settings: Mapping[str, Any]) -> Service:
     """A service on a mock front. ``mock_fail_at_round`` makes the engine fail in that round."""
-    chosen = {**DEFAULTS, **settings}
+    chosen = dict(settings)
     fail_at = chosen.pop("mock_fail_at_round", None)
     chosen["features"] = tuple(sorted(profile - MODEL_TYPES))
     chosen["model_type"] = next(iter(profile & MODEL_TYPES), "")
-    return Service(Settings(model_name=model_name, **chosen), MockFront(fail_at=fail_at, max_position_embeddings=CONTEXT))
+    return Service(
+        Settings(model_name=model_name, **chosen), MockFront(fail_at=fail_at, max_position_embeddings=CONTEXT)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -50,9 +51,7 @@ def client_for(loop_thread: asyncio.AbstractEventLoop) -> Iterator[Callable[...,
     """Makes a client of an in-process server; one server per deployment and session."""
     apps: dict[Any, InProcessApp] = {}
 
-    def make(
-        profile: frozenset[str] = frozenset(), model_name: str = MODEL, **settings: Any
-    ) -> InProcessApp:
+    def make(profile: frozenset[str] = frozenset(), model_name: str = MODEL, **settings: Any) -> InProcessApp:
         key = (frozenset(profile), model_name, tuple(sorted(settings.items())))
         if key not in apps:
             apps[key] = InProcessApp(make_service(frozenset(profile), model_name, settings), loop_thread)

@@ -1,0 +1,91 @@
+"""The whole corpus over HTTP against the mock: just inside is answered, just outside is refused by name."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generated.rules import RULES
+from tools.contract.corpus import Case, load_corpus
+from tools.contract.values import expand
+from wire import CHAT, COMPLETIONS, JSON_TYPE, ClientFor, check_error, refused
+
+ROOT = Path(__file__).parents[2]
+CASES = load_corpus(ROOT / "generated" / "corpus.json")
+PATHS = {"create_chat_completion": CHAT, "create_completion": COMPLETIONS}
+MANY_BYTES = 3 * 4194304
+"""A body this long holds or makes the longest text allowed, where a token a character is above the 1048576 tokens."""
+MEDIA = ("image_url", "video_url", "audio_url", "input_audio")
+
+
+def name(case: Case) -> str:
+    """A short test id."""
+    return f"{case.operation}-{case.group}-{case.subject}"
+
+
+def has_media(case: Case) -> bool:
+    """Whether a message of the case carries a media payload, which the mock, a text model, refuses by name."""
+    messages = case.body.get("messages") if isinstance(case.body, dict) else None
+    contents = [message.get("content") for message in messages or [] if isinstance(message, dict)]
+    parts = [part for content in contents if isinstance(content, list) for part in content if isinstance(part, dict)]
+    return any(part.get(kind) is not None for part in parts for kind in MEDIA)
+
+
+def settings(case: Case) -> dict[str, Any]:
+    """A deployment in which nothing but the contract can refuse, in the form that the case needs."""
+    form = {"open_ai_support": "openai"} if case.deployment.get("openai_form") else {}
+    return {"max_n": 8192, "max_iter_times": 8, **form}
+
+
+def profile(case: Case) -> frozenset[str]:
+    """The mock's profile: features, and the model family by its name."""
+    family = case.deployment.get("model_type")
+    return frozenset(case.deployment.get("features", ())) | ({family} if family else frozenset())
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.accepted], ids=name)
+def test_what_the_contract_allows_is_answered(case: Case, client_for: ClientFor) -> None:
+    """200 for every accepted case; media parts are refused by name, since the mock is a text model."""
+    body = expand(case.body)
+    client = client_for(profile(case), model_name=body["model"], **settings(case))
+    answer = client.post(
+        PATHS[case.operation], content=json.dumps(body, ensure_ascii=False).encode(), headers=JSON_TYPE
+    )
+    if has_media(case):
+        error = json.loads(answer.content)
+        assert (answer.status_code, error["code"]) == (422, "unsupported_media"), error
+        return
+    if answer.status_code == 424 and len(json.dumps(body).encode()) > MANY_BYTES:
+        assert json.loads(answer.content)["code"] == "prompt_too_long"  # the contract's other limit, 1048576 tokens
+        return
+    if case.subject == "prompt[]" and answer.status_code == 424:
+        error = json.loads(answer.content)  # the contract allows any integer, a vocabulary does not
+        assert (error["code"], error["param"]) == ("invalid_token_id", "prompt"), error
+        return
+    assert answer.status_code == 200, answer.text[:500]
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.accepted], ids=name)
+def test_what_the_contract_refuses_is_a_422_that_names_the_member(case: Case, client_for: ClientFor) -> None:
+    """422 with the case's code and param, and a sentence that names the member."""
+    body = expand(case.body)
+    client = client_for(profile(case), model_name="mock", **settings(case))
+    answer = client.post(
+        PATHS[case.operation], content=json.dumps(body, ensure_ascii=False).encode(), headers=JSON_TYPE
+    )
+    assert answer.status_code == 422, answer.text[:500]
+    check_error(
+        answer, refused(422, case.code, case.param), name(case), openai_form=bool(case.deployment.get("openai_form"))
+    )
+
+
+def test_the_corpus_is_as_large_as_it_must_be() -> None:
+    """At least 137 values inside and 430 outside, and a witness for every rule of every request."""
+    groups = Counter(case.group for case in CASES)
+    assert groups["inside"] >= 137
+    assert groups["outside"] >= 430
+    assert {case.code for case in CASES if case.group == "rule-bad"} == set(RULES)
