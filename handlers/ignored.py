@@ -47,4 +47,5 @@ def written(paths: Iterable[Path]) -> str | None:
 
 
 def _encoded(path: Path) -> str:
-    return quote(render_path(path), safe=_SAFE)
+    # A member whose name is empty shows as two quotes: a header value that ends in a blank is refused by h11.
+    return quote(render_path(path) or '""', safe=_SAFE)

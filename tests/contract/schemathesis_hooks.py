@@ -1,4 +1,4 @@
-"""Schemathesis check that knows the cross-field rules: what the schema allows is answered, or refused for a known reason."""
+"""Schemathesis checks that know the cross-field rules and the events: a refusal has a known reason."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import schemathesis
 import yaml
-from generated.rules import RULES
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
+
+from generated.rules import RULES
 
 SPEC_FILE = Path(__file__).parents[2] / "spec" / "openapi.yaml"
 SPEC = yaml.safe_load(SPEC_FILE.read_text(encoding="utf-8"))

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wire import CHAT, COMPLETIONS, JSON_TYPE, ClientFor, check_error, refused
 
 from generated.rules import RULES
 from tools.contract.corpus import Case, load_corpus
 from tools.contract.values import expand
-from wire import CHAT, COMPLETIONS, JSON_TYPE, ClientFor, check_error, refused
 
 ROOT = Path(__file__).parents[2]
 CASES = load_corpus(ROOT / "generated" / "corpus.json")
