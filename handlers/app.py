@@ -52,14 +52,16 @@ from handlers.validation import BodyValidators
 
 _log = logging.getLogger(__name__)
 
+Operations = dict[str, WithBody | Callable[..., Any]]
+
 
 def build_app(settings: Settings, front: Front, defaults: ModelDefaults | None = None) -> AsyncApp:
     """The ASGI application for one deployment; its lifespan starts and stops the front."""
     return build(Service(settings, front, defaults))
 
 
-def build(service: Service) -> AsyncApp:
-    """The ASGI application around a service."""
+def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
+    """The ASGI application around a service; ``handlers`` stand in for its own where a measurement needs others."""
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
@@ -81,7 +83,7 @@ def build(service: Service) -> AsyncApp:
             LifespanMiddleware,
             DispatchMiddleware,
         ],
-        resolver=Resolver(operations(service).__getitem__),
+        resolver=Resolver((handlers or operations(service)).__getitem__),
         validator_map={"body": {"application/json": BodyValidators(service)}},
     )
     for failure, handler in error_handlers(service).items():
@@ -90,7 +92,7 @@ def build(service: Service) -> AsyncApp:
     return app
 
 
-def operations(service: Service) -> dict[str, WithBody | Callable[..., Any]]:
+def operations(service: Service) -> Operations:
     """The handler of each operationId; the annotations hold each to the answers that the contract lists."""
 
     def chat(call: Call) -> CreateChatCompletionHandler:

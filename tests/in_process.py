@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx
@@ -15,6 +16,25 @@ _T = TypeVar("_T")
 _TIME_S = 60.0
 
 
+@asynccontextmanager
+async def started(service: Service) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the started application, on the loop of the caller."""
+    app = build(service)
+    events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    answers: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+    scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
+    lifespan = asyncio.ensure_future(app(scope, events.get, answers.put))
+    await events.put({"type": "lifespan.startup"})
+    assert (await answers.get())["type"] == "lifespan.startup.complete"
+    try:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://in-process") as client:
+            yield client
+    finally:
+        await events.put({"type": "lifespan.shutdown"})
+        assert (await answers.get())["type"] == "lifespan.shutdown.complete"
+        await lifespan
+
+
 class InProcessApp:
     """A started application with a blocking client, for tests that are not asynchronous themselves."""
 
@@ -22,8 +42,9 @@ class InProcessApp:
         """Start the application on a loop that runs in another thread."""
         self.service = service
         self._loop = loop
-        self._app = build(service)
-        self._run(self._start())
+        self._started = started(service)
+        self._client = self._run(self._started.__aenter__())
+        self._run(service.front.wait_ready())
 
     def get(self, url: str, *, headers: Mapping[str, str] | None = None) -> httpx.Response:
         """GET."""
@@ -54,23 +75,7 @@ class InProcessApp:
 
     def close(self) -> None:
         """Stop the application."""
-        self._run(self._stop())
-
-    async def _start(self) -> None:
-        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._answers: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
-        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
-        self._lifespan = asyncio.ensure_future(self._app(scope, self._events.get, self._answers.put))
-        await self._events.put({"type": "lifespan.startup"})
-        assert (await self._answers.get())["type"] == "lifespan.startup.complete"
-        await self.service.front.wait_ready()
-        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app=self._app), base_url="http://in-process")
-
-    async def _stop(self) -> None:
-        await self._client.aclose()
-        await self._events.put({"type": "lifespan.shutdown"})
-        assert (await self._answers.get())["type"] == "lifespan.shutdown.complete"
-        await self._lifespan
+        self._run(self._started.__aexit__(None, None, None))
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_TIME_S)

@@ -14,6 +14,8 @@ from engine.text.detokenizer import Detokenizer, make_detokenizer
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
+_LONG_CHARS = 8_000
+
 
 class TextTokenizer(Protocol):
     """What the front and the handlers may ask of a tokenizer. Safe to call from any thread."""
@@ -89,7 +91,12 @@ class BackedTokenizer:
     def encode(self, text: str, *, add_special_tokens: bool, parse_special: bool = True) -> list[int]:
         """See ``TextTokenizer.encode``."""
         backend = self._backend if parse_special else self._without_special()
-        ids: list[int] = backend.encode(text, add_special_tokens=add_special_tokens).ids
+        if len(text) < _LONG_CHARS:
+            ids: list[int] = backend.encode(text, add_special_tokens=add_special_tokens).ids
+        else:
+            # A single encode holds the interpreter's lock, so that a long text would stop every other thread; a batch
+            # lets go of it. The fast one leaves out offsets, which nobody asks for here.
+            ids = backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)[0].ids
         return ids
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:

@@ -1,0 +1,88 @@
+"""The JSON that the contract reads."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from handlers.errors import Problem
+from handlers.strict_json import check_depth, parse
+
+
+def refusal(raw: bytes) -> Problem:
+    """The problem that parsing raises."""
+    with pytest.raises(Problem) as caught:
+        parse(raw)
+    return caught.value
+
+
+def test_plain_json_is_parsed() -> None:
+    """A good body comes out as plain values, whole floats still floats."""
+    assert parse('{"a": [1, 2.0, null, "é"]}'.encode()) == {"a": [1, 2.0, None, "é"]}
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"", "is empty"),
+        (b" \n", "is empty"),
+        (b"bar", "not valid JSON (line 1, column 1)"),
+        (b'{"a": NaN}', "not valid JSON (line 1, column 7)"),
+        (b"[-Infinity]", "not valid JSON"),
+        (b'{"a": 1, "a": 1}', 'has the key "a" twice (line 1'),
+        (b'["\\ud800x"]', "half of a surrogate pair"),
+        (b'["\\udc00"]', "half of a surrogate pair"),
+        (b'["\xff"]', "not valid UTF-8"),
+        (b'["\xed\xa0\x80"]', "not valid UTF-8"),
+        (b"\xef\xbb\xbf{}", "not valid JSON"),
+        (b"1" * 5000, "a number that cannot be read"),
+        (b'{"a": 1} x', "not valid JSON"),
+    ],
+)
+def test_anything_else_is_json_invalid_with_its_place(raw: bytes, words: str) -> None:
+    """Each kind of bad JSON is a 422 json_invalid whose sentence says what is wrong."""
+    problem = refusal(raw)
+
+    assert (problem.status, problem.code, problem.param) == (422, "json_invalid", None)
+    assert words in problem.message
+
+
+def test_a_long_duplicate_key_is_cut() -> None:
+    """A key of a megabyte is quoted by its first hundred characters."""
+    key = b'"' + b"k" * 1_000_000 + b'"'
+
+    assert len(refusal(b"{" + key + b":1," + key + b":2}").message) < 200
+
+
+@pytest.mark.parametrize("levels", [3, 100])
+def test_the_depth_limit_is_inclusive(levels: int) -> None:
+    """As many levels as allowed pass, one more is too_deep; siblings do not add up."""
+    body = b'[{"a":1},' * (levels - 1) + b"[]" + b"]" * (levels - 1)
+
+    check_depth(body, levels)
+    with pytest.raises(Problem) as caught:
+        check_depth(b"[" + body + b"]", levels)
+    assert (caught.value.status, caught.value.code) == (422, "too_deep")
+
+
+def test_brackets_inside_strings_are_text() -> None:
+    """Only brackets of the JSON itself count, whatever escapes stand around them."""
+    check_depth(b'{"a": "' + b'[{\\"\\\\' * 500 + b'"}', 5)
+
+
+def test_unbalanced_brackets_are_left_to_the_parser() -> None:
+    """A body of opening brackets is refused without deep recursion."""
+    check_depth(b"[" * 100_000, 100)
+
+    assert refusal(b"[" * 100_000).code == "too_deep"
+
+
+def test_a_body_of_brackets_is_checked_in_linear_time() -> None:
+    """Forty megabytes of nested brackets take seconds at most, not minutes."""
+    body = b"[" * 20_000_000 + b"]" * 20_000_000
+    start = time.monotonic()
+
+    with pytest.raises(Problem):
+        check_depth(body, 100)
+    assert time.monotonic() - start < 20

@@ -1,0 +1,100 @@
+"""Requests' own templates: the sandbox's limits, and workers that survive or are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from handlers.errors import Problem
+from handlers.settings import Settings
+from handlers.template_pool import TemplatePool
+
+VARIABLES = {"messages": [{"role": "user", "content": "<b>é"}], "tools": None, "add_generation_prompt": True}
+
+
+@pytest.fixture
+async def pool_for() -> AsyncIterator[Callable[..., TemplatePool]]:
+    """Makes pools that are closed afterwards."""
+    made: list[TemplatePool] = []
+
+    def make(**settings: Any) -> TemplatePool:
+        made.append(TemplatePool(Settings(model_name="m", **settings)))
+        return made[-1]
+
+    yield make
+    for pool in made:
+        await pool.close()
+
+
+Pools = Callable[..., TemplatePool]
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{% for m in messages %}{{ m.role }}:{{ m['content'] }}{% endfor %}", "user:<b>é"),
+        ("{{ messages | tojson }}", '[{"role": "user", "content": "<b>é"}]'),
+        ("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}", "01"),
+        ("{% set ns = namespace(n=1) %}{% set ns.n = ns.n + 1 %}{{ ns.n }}", "2"),
+        ("{% generation %}said{% endgeneration %}", "said"),
+        ("  {% if true %}\nx{% endif %}", "x"),
+    ],
+)
+async def test_what_chat_templates_use_works(pool_for: Pools, template: str, text: str) -> None:
+    """Loops with break, namespaces, plain tojson, generation blocks and trimmed block lines."""
+    assert await pool_for().render(template, VARIABLES) == text
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{{ raise_exception('No system role') }}", "No system role"),
+        ("line\n{% if %}", "not valid Jinja (line 2)"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__()[0] }}", "cannot be rendered"),
+        ("{% set ns = namespace(__class__=1) %}", "cannot be rendered"),
+        ("{{ messages[0].content + 1 }}", "cannot be rendered"),
+        ("{{ messages.append(1) }}", "cannot be rendered"),
+    ],
+)
+async def test_faults_are_422_and_the_worker_goes_on(pool_for: Pools, template: str, words: str) -> None:
+    """A template's fault is answered in a sentence, and the next render works."""
+    pool = pool_for()
+
+    with pytest.raises(Problem) as caught:
+        await pool.render(template, VARIABLES)
+
+    assert (caught.value.status, caught.value.code) == (422, "template_error")
+    assert words in caught.value.message
+    assert await pool.render("on", VARIABLES) == "on"
+
+
+ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "settings", "words"),
+    [
+        (ENDLESS, {"template_time_s": 0.3}, "longer than the 0.3 seconds"),
+        ("{{ 'x' * 400000000 }}", {"template_memory_bytes": 2**28}, "memory"),
+        ("{% for i in range(99) %}{{ 'é' * 1000 }}{% endfor %}", {"template_output_bytes": 10_000}, "10000 bytes"),
+    ],
+)
+async def test_limits_end_the_worker_and_the_next_one_works(
+    pool_for: Pools, template: str, settings: dict[str, Any], words: str
+) -> None:
+    """Time, memory and output are bounded; what breaks a bound costs its own worker only."""
+    pool = pool_for(**settings)
+
+    with pytest.raises(Problem) as caught:
+        await pool.render(template, VARIABLES)
+
+    assert words in caught.value.message
+    assert caught.value.param == "chat_template"
+    assert await pool.render("on", VARIABLES) == "on"
+
+
+async def test_an_answer_just_within_the_output_limit_is_given(pool_for: Pools) -> None:
+    """Bytes count, not characters, and the limit itself is allowed."""
+    assert await pool_for(template_output_bytes=10).render("{{ 'é' * 5 }}", VARIABLES) == "ééééé"
