@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
@@ -128,8 +129,8 @@ class ApiServer(uvicorn.Server):
         task.add_done_callback(self._background.discard)
 
 
-def run(service: Service, announce: Announce = print) -> int:
-    """Serve until a stop signal; returns the exit code."""
+def run(service: Service, announce: Announce | None = None) -> int:
+    """Serve until a stop signal; returns the exit code. ``announce`` prints unless given."""
     settings = service.settings
     try:
         listener = bind(settings.host, settings.port)
@@ -137,7 +138,7 @@ def run(service: Service, announce: Announce = print) -> int:
         reason = error.strerror or "the address cannot be used"
         print(f"mindspec cannot listen on {settings.host}:{settings.port}: {reason}", file=sys.stderr)
         return 1
-    server = ApiServer(service, announce)
+    server = ApiServer(service, announce or partial(print, flush=True))
     asyncio.run(server.serve(sockets=[listener]))
     return server.exit_code
 

@@ -51,10 +51,6 @@ class Settings:
     model_type: str = ""
     """Model family whose limits the contract shall apply ("deepseek")."""
 
-    max_link_num: int = 1000
-    """Requests that are worked on at the same time at most."""
-    max_queue: int = 2000
-    """Further requests that may wait; one more is answered with 429."""
     retry_after_s: int = 1
     """What a refused client is told to wait, in seconds."""
     drain_timeout_s: float = 30.0

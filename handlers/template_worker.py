@@ -137,5 +137,6 @@ def _to_json(
     # Jinja's own filter writes <, > and & as escapes for HTML, which would change the prompt.
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
+
 if __name__ == "__main__":
     main()

@@ -50,7 +50,7 @@ def _serve(given: argparse.Namespace) -> int:
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
     settings = _settings(given, name)
     spec = EngineSpec("engine.runner:load_executor", {"path": str(folder), "dtype": given.dtype})
-    limits = Limits(max_batch_size=given.max_batch_size, max_queue=settings.max_queue)
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
     front = ProcessFront(tokenizer, spec, limits=limits)
     return run(Service(settings, front, ModelDefaults.read(folder)))
 
@@ -63,7 +63,7 @@ def _mock(given: argparse.Namespace) -> int:
     from handlers.service import Service
 
     settings = _settings(given, given.model_name or "mock")
-    limits = Limits(max_batch_size=given.max_batch_size, max_queue=settings.max_queue)
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
     return run(Service(settings, MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000)))
 
 
@@ -98,7 +98,6 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         relaxed_rules=tuple(given.relaxed_rules),
         features=tuple(name for name in profile if name not in _MODEL_TYPES),
         model_type=next((name for name in profile if name in _MODEL_TYPES), ""),
-        max_queue=given.max_queue,
         chat_template_dir=given.chat_template_dir,
         drain_timeout_s=given.drain_timeout,
     )
@@ -145,20 +144,41 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     add("--host", default="127.0.0.1")
     add("--port", type=int, default=1025)
     add("--model-name", metavar="NAME", help="the name that requests must use")
-    add("--max-n", type=int, default=128, metavar="N", help="choices per request at most")
-    add("--max-seq-len", type=int, metavar="TOKENS", help="prompt and answer together; the model's own limit if absent")
-    add("--max-iter-times", type=int, metavar="TOKENS", help="answer at most; max-seq-len if absent")
-    add("--max-input-token-len", type=int, metavar="TOKENS", help="prompt at most")
+    add("--max-n", type=_at_least_1, default=128, metavar="N", help="choices per request at most")
+    add(
+        "--max-seq-len",
+        type=_at_least_1,
+        metavar="TOKENS",
+        help="prompt and answer together at most",
+    )
+    add("--max-iter-times", type=_at_least_1, metavar="TOKENS", help="answer at most; max-seq-len if absent")
+    add("--max-input-token-len", type=_at_least_1, metavar="TOKENS", help="prompt at most")
     add("--max-request-length", type=float, default=40, metavar="MB", help="request body at most")
-    add("--max-json-depth", type=int, default=100, metavar="LEVELS")
-    add("--max-batch-size", type=int, default=64, metavar="N", help="sequences that run at the same time")
+    add("--max-json-depth", type=_at_least_1, default=100, metavar="LEVELS")
+    add("--max-batch-size", type=_at_least_1, default=64, metavar="N", help="sequences that run at the same time")
     add("--max-queue", type=int, default=1024, metavar="N", help="requests that may wait before others get 429")
     add("--full-text-enabled", action="store_true", help="streamed chat events carry all the text so far")
     add("--open-ai-support", default="vllm", metavar="FORM", help='anything but "vllm" answers in OpenAI\'s form')
     add("--strict-unknown", action="store_true", help="refuse unknown fields")
-    add("--relaxed-rules", type=_names, default=(), metavar="ID,...", help="rules of the tools family not to apply")
+    add("--relaxed-rules", type=_relaxable, default=(), metavar="ID,...", help="rules of the tools family not to apply")
     add("--chat-template-dir", type=Path, metavar="DIR", help="folder of template files that requests may name")
     add("--drain-timeout", type=float, default=30.0, metavar="S", help="time for running requests after a stop signal")
+
+
+def _at_least_1(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _relaxable(text: str) -> tuple[str, ...]:
+    from generated.rules import RULES
+
+    names = _names(text)
+    unknown = [name for name in names if name not in RULES or not RULES[name].relaxable]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no rule of this name can be relaxed: {', '.join(unknown)}")
+    return names
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
+from in_process import InProcessApp
 from wire import MODEL
 
 from engine.mock_front import MockFront
 from handlers.server import ApiServer, bind
 from handlers.service import Service
 from handlers.settings import Settings
-from tests.in_process import InProcessApp
 
 MODEL_TYPES = frozenset({"deepseek"})
 

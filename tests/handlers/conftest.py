@@ -17,9 +17,7 @@ from handlers.settings import Settings
 def service_for() -> Callable[..., Service]:
     """Makes a service; ``front`` holds arguments of the mock front, the rest are settings."""
 
-    def make(
-        front: dict[str, Any] | None = None, defaults: ModelDefaults | None = None, **settings: Any
-    ) -> Service:
+    def make(front: dict[str, Any] | None = None, defaults: ModelDefaults | None = None, **settings: Any) -> Service:
         chosen = {"model_name": "mock", "max_iter_times": 8, **settings}
         return Service(Settings(**chosen), MockFront(**(front or {})), defaults)
 

@@ -56,7 +56,7 @@ def test_what_the_contract_knows_reaches_the_template() -> None:
 
 def test_a_media_part_is_refused_by_its_path() -> None:
     """The text model names the part that it cannot take."""
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "system", "content": "s"},
         {"role": "user", "content": [{"text": "x"}, {"type": "image_url", "image_url": {"url": "a.png"}}]},
     ]

@@ -27,17 +27,14 @@ PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 
 def bos_tokenizer(template: str) -> BackedTokenizer:
     """Bytes, with a <s> that the tokenizer itself puts before every text."""
-    symbols = {symbol: byte for symbol, byte in BYTE_OF_SYMBOL.items()}
-    backend = Tokenizer(models.BPE(vocab=symbols, merges=[]))
+    backend = Tokenizer(models.BPE(vocab=dict(BYTE_OF_SYMBOL), merges=[]))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens([AddedToken("<s>", special=True, normalized=False)])
     backend.post_processor = processors.TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", backend.token_to_id("<s>"))]
     )
-    return BackedTokenizer(
-        backend, eos_token_ids=(0,), special_tokens_map={"bos_token": "<s>"}, chat_template=template
-    )
+    return BackedTokenizer(backend, eos_token_ids=(0,), special_tokens_map={"bos_token": "<s>"}, chat_template=template)
 
 
 def maker(tokenizer: BackedTokenizer | None = None, pool: TemplatePool | None = None, **settings: Any) -> PromptMaker:
@@ -145,7 +142,7 @@ async def test_a_template_that_breaks_says_nothing_of_its_insides() -> None:
 
 async def test_a_template_that_joins_text_gets_arguments_as_text() -> None:
     """Where objects do not work, the arguments are rendered as they were sent."""
-    template = "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ '>' + c.function.arguments }}{% endfor %}{% endfor %}"
+    template = "{% for c in messages[0].tool_calls %}{{ '>' + c.function.arguments }}{% endfor %}"
     tokenizer = bos_tokenizer(template)
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
 

@@ -24,9 +24,7 @@ def completion(**members: Any) -> CompletionRequest:
 def params(body: CompletionRequest, model: ModelDefaults | None = None) -> SamplingParams:
     """The engine's parameters for a vocabulary of 500."""
     wanted = choices(body, 128)
-    return sampling_params(
-        body, wanted, logprobs=None, max_tokens=10, vocab_size=500, model=model or ModelDefaults()
-    )
+    return sampling_params(body, wanted, logprobs=None, max_tokens=10, vocab_size=500, model=model or ModelDefaults())
 
 
 @pytest.mark.parametrize(
@@ -132,8 +130,6 @@ def test_chat_has_the_same_defaults() -> None:
     raw = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]})
     body = ChatCompletionRequest.model_validate_json(raw)
 
-    made = sampling_params(
-        body, choices(body, 1), logprobs=None, max_tokens=1, vocab_size=5000, model=ModelDefaults()
-    )
+    made = sampling_params(body, choices(body, 1), logprobs=None, max_tokens=1, vocab_size=5000, model=ModelDefaults())
 
     assert (made.temperature, made.top_k) == (1.0, 1000)

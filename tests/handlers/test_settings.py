@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from handlers.settings import Limits, Settings
@@ -17,7 +19,7 @@ from handlers.settings import Limits, Settings
         ({"max_input_token_len": 10}, Limits(2048, 2048, 10)),
     ],
 )
-def test_limits_combine_settings_and_model(settings: dict[str, int], expected: Limits) -> None:
+def test_limits_combine_settings_and_model(settings: dict[str, Any], expected: Limits) -> None:
     """Absent settings come from the model's 2048 positions; the smallest bound of a prompt holds."""
     assert Limits.of(Settings(model_name="m", **settings), 2048) == expected
 

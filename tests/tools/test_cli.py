@@ -1,0 +1,61 @@
+"""The command line: what each option becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.cli import _parser, _settings, main
+
+
+def test_options_become_settings(tmp_path: Path) -> None:
+    """Every contract option lands in the setting of its name."""
+    given = _parser().parse_args(
+        [
+            *("mock", "--port", "8000", "--max-n", "4", "--max-seq-len", "64", "--max-iter-times", "8"),
+            *("--max-input-token-len", "32", "--max-request-length", "1", "--max-json-depth", "10"),
+            *("--strict-unknown", "--full-text-enabled", "--open-ai-support", "openai", "--drain-timeout", "5"),
+            *("--relaxed-rules", "tools-exclude-n, tools-exclude-stop", "--profile", "mtp,deepseek"),
+            *("--chat-template-dir", str(tmp_path)),
+        ]
+    )
+
+    settings = _settings(given, "m")
+
+    assert (settings.port, settings.max_n, settings.max_seq_len, settings.max_iter_times) == (8000, 4, 64, 8)
+    assert (settings.max_input_token_len, settings.max_request_length, settings.max_json_depth) == (32, 1.0, 10)
+    assert (settings.strict_unknown, settings.full_text_enabled, settings.openai_form) == (True, True, True)
+    assert settings.relaxed_rules == ("tools-exclude-n", "tools-exclude-stop")
+    assert (settings.features, settings.model_type) == (("mtp",), "deepseek")
+    assert (settings.chat_template_dir, settings.drain_timeout_s) == (tmp_path, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mock", "--profile", "mtq"], "unknown: mtq"),
+        (["mock", "--relaxed-rules", "content-required"], "no rule of this name can be relaxed: content-required"),
+        (["serve", "--max-n", "0"], "at least 1"),
+    ],
+)
+def test_a_bad_option_ends_with_a_sentence(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """argparse's own exit code, and the value that was wrong."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """serve --model with a wrong path fails before anything is loaded."""
+    assert main(["serve", "--model", str(tmp_path / "none")]) == 1
+    assert "is not a folder" in capsys.readouterr().err
+
+
+def test_serve_takes_no_profile() -> None:
+    """This engine has none of MindIE's limits, so serve cannot be told to refuse by them."""
+    with pytest.raises(SystemExit):
+        main(["serve", "--profile", "mtp"])
