@@ -100,12 +100,8 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
 }
 """Request model to path pattern (`messages[].role`) to what is allowed there."""
 OPENAI_FORM: Final[dict[str, dict[str, str]]] = {
-    "ChatCompletionRequest": {
-        "top_k": "an integer from 0 to 2147483647, or null",
-    },
-    "CompletionRequest": {
-        "top_k": "an integer from 0 to 2147483647, or null",
-    },
+    "ChatCompletionRequest": {"top_k": "an integer from 0 to 2147483647, or null"},
+    "CompletionRequest": {"top_k": "an integer from 0 to 2147483647, or null"},
 }
 """The fields that have other bounds where the deployment answers in OpenAI's form."""
 KINDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {

@@ -459,7 +459,8 @@ def check_message(self: Any, path: Path, server: Deployment, found: Found) -> No
     """Message: the rules of its members, then its own 3, as the spec lists them."""
     if isinstance(self.content, list):
         for i1, item1 in enumerate(self.content):
-            check_content_part(item1, (*path, "content", i1), server, found)
+            if item1 is not None:
+                check_content_part(item1, (*path, "content", i1), server, found)
     if not (self.role != "tool" or self.tool_call_id is not None):
         found.append((_MESSAGE["tool-message-needs-call-id"], path))
     if not (self.role == "assistant" or self.role == "tool" or (self.content is not None and len(self.content) > 0)):
@@ -474,9 +475,10 @@ def check_message(self: Any, path: Path, server: Deployment, found: Found) -> No
 
 def check_chat_completion_request(self: Any, path: Path, server: Deployment, found: Found) -> None:
     """ChatCompletionRequest: the rules of its members, then its own 40, as the spec lists them."""
-    if self.messages is not None:
+    if isinstance(self.messages, list):
         for i1, item1 in enumerate(self.messages):
-            check_message(item1, (*path, "messages", i1), server, found)
+            if item1 is not None:
+                check_message(item1, (*path, "messages", i1), server, found)
     if not (
         self.use_beam_search is not None
         and self.use_beam_search

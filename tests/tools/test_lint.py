@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.generate.__main__ import generate
-from tools.generate.load import SpecError
+from tools.generate.load import SpecError, load
 
 BAD = Path(__file__).resolve().parent.parent / "bad_specs"
 TINY = Path(__file__).resolve().parent / "tiny.yaml"
@@ -47,10 +47,8 @@ def test_all_findings_are_reported_at_once(tmp_path: Path) -> None:
 
 def test_numbers_and_words_follow_yaml_1_2(tmp_path: Path) -> None:
     """1e-6 is a number without a dot, and on is text."""
-    from tools.generate.load import load
-
     path = tmp_path / "a.yaml"
     path.write_text("small: 1e-6\nbig: 18446744073709551615\nword: on\nnone: ~\nyes: true\n", encoding="utf-8")
     document = load(path)
     assert document.data == {"small": 1e-6, "big": 2**64 - 1, "word": "on", "none": None, "yes": True}
-    assert document.line(("word",)) == 3
+    assert document.lines["word",] == 3

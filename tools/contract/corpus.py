@@ -9,10 +9,10 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from tools.contract.package import Judge, Package
-from tools.contract.search import ABSENT, Owner, Path, Search, concrete
+from tools.contract.search import ABSENT, Owner, Path, Search, concrete, get, render_path
 from tools.contract.values import Value, boundary, compress, expand
 from tools.generate.fields import openai_shape
-from tools.generate.shapes import Contract, Rule, Shape
+from tools.generate.shapes import Contract, Rule
 
 
 @dataclass(frozen=True)
@@ -44,103 +44,76 @@ def load_corpus(path: FilePath) -> list[Case]:
 
 def dump(cases: list[Case]) -> str:
     """The text of corpus.json: one case a line, empty members left out."""
-    lines = []
-    for case in cases:
-        entry = {key: value for key, value in asdict(case).items() if value not in ("", None, {}) or key == "body"}
-        lines.append("  " + json.dumps(entry, ensure_ascii=False))
-    head = json.dumps("Generated from the spec; do not edit. {repeat, times} stands for a long string or list.")
-    return '{"note": ' + head + ',\n "cases": [\n' + ",\n".join(lines) + "\n]}\n"
+    entries = [{key: value for key, value in asdict(case).items() if value not in ("", None, {})} for case in cases]
+    lines = ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in entries)
+    note = "Generated from the spec; do not edit. {repeat, times} stands for a long string or list."
+    return f'{{"note": {json.dumps(note)},\n "cases": [\n{lines}\n]}}\n'
 
 
 def build(contract: Contract, package: Package) -> tuple[list[Case], list[str]]:
-    """All cases, and what the models get wrong (each a fault of the generator or of the spec).
-
-    A rule's cases come from the owner of the rule; a rule without a witness is a finding of lint and has none here.
-    """
+    """All cases, each body once; and what the models get wrong (a fault of the generator or of the spec)."""
     cases: dict[str, Case] = {}
     wrong: list[str] = []
     for operation in contract.operations:
         if operation.request is None:
             continue
         search = Search(contract, Judge(package, operation.request))
-        for case in [*_fields(operation.id, search), *_rules(operation.id, search)]:
+        for case in _Builder(operation.id, search).cases():
             key = json.dumps([case.operation, case.body, dict(case.deployment)], sort_keys=True)
-            if key in cases:
-                continue
-            cases[key] = case
-            server = package.deployment(**case.deployment)
-            verdict = search.judge.verdict(expand(case.body), server)
-            if (verdict.code, verdict.param) != (case.code, case.param):
+            verdict = search.judge.verdict(expand(case.body), package.deployment(**case.deployment))
+            if key not in cases and (verdict.code, verdict.param) != (case.code, case.param):
                 said, due = verdict.code or "no error", case.code or "no error"
                 wrong.append(f"{case.subject}: {key[:200]} gives {said} at {verdict.param}, not {due} at {case.param}")
+            cases.setdefault(key, case)
     return list(cases.values()), wrong
 
 
-def _fields(operation: str, search: Search) -> Iterator[Case]:
-    contract = search.contract
-    for pattern, member, shape in contract.walk(search.judge.request):
-        path = concrete(pattern)
-        yield from _field(operation, search, pattern, path, boundary(shape, contract), {})
-        if shape.openai_form:
-            other = boundary(openai_shape(shape), contract)
-            yield from _field(operation, search, pattern, path, other, {"openai_form": True})
-        if member.required and not pattern.endswith("[]"):
-            body = _with(search, path, None, shape)
-            yield Case(
-                operation, "outside", pattern, compress(search.put(body, path, ABSENT)), "missing", _render(path)
-            )
+@dataclass(frozen=True)
+class _Builder:
+    """Builds the cases of one operation: field by field, then rule by rule."""
 
+    operation: str
+    search: Search
 
-def _with(search: Search, path: Path, value: Any, shape: Shape) -> dict[str, Any]:
-    """A valid request that has the path, to take a wrong value there."""
-    for try_ in boundary(shape, search.contract):
-        if not try_.code and try_.value is not None:
-            body = search.repair(search.put(search.start(), path, try_.value), path)
-            if body is not None:
-                return body
-    return search.start()
+    def cases(self) -> Iterator[Case]:
+        for pattern, member, shape in self.search.contract.walk(self.search.judge.request):
+            removable = member.required and not pattern.endswith("[]")
+            yield from self.field(pattern, boundary(shape, self.search.contract), {}, removable)
+            if shape.openai_form:
+                other = boundary(openai_shape(shape), self.search.contract)
+                yield from self.field(pattern, other, {"openai_form": True}, False)
+        for owner in self.search.owners():
+            for rule in self.search.contract.models[owner.model].rules:
+                yield from self.rule(owner, rule)
 
+    def case(
+        self, group: str, subject: str, body: Any, profile: Mapping[str, Any], code: str = "", blamed: Path = ()
+    ) -> Case:
+        return Case(self.operation, group, subject, compress(body), code, render_path(blamed) or None, profile)
 
-def _field(
-    operation: str, search: Search, pattern: str, path: Path, values: list[Value], profile: Mapping[str, Any]
-) -> Iterator[Case]:
-    server = search.judge.package.deployment(**profile)
-    body: dict[str, Any] | None = None
-    for value in (value for value in values if not value.code):
-        placed = search.put(search.start(), path, value.value)
-        good = search.repair(placed, path, server)
-        if good is None and search.judge.broken(placed, server) is None:
-            good = placed  # the models refuse what the spec allows: build() reports it
-        if good is not None:
-            body = body or (good if value.value is not None else None)
-            yield Case(operation, "inside", pattern, compress(good), "", None, profile)
-    for value in (value for value in values if value.code):
-        bad = search.put(body or search.start(), path, value.value)
-        blamed = _render((*path, *value.below))
-        yield Case(operation, "outside", pattern, compress(bad), value.code, blamed, profile)
+    def field(self, pattern: str, values: list[Value], profile: Mapping[str, Any], removable: bool) -> Iterator[Case]:
+        """The values inside, each with the companions that it needs; then the others in the place of a good one."""
+        search, path = self.search, concrete(pattern)
+        server, sound = search.judge.package.deployment(**profile), search.start()
+        for value in (value for value in values if not value.code):
+            placed = search.put(search.start(), path, value.value)
+            good = search.repair(placed, path, server)
+            if good is None and search.judge.broken(placed, server) is None:
+                good = placed  # a field is at fault, which build() reports unless the deployment allows it
+            if good is not None:
+                sound = good if get(sound, path) is None else sound
+                yield self.case("inside", pattern, good, profile)
+        for value in (value for value in values if value.code):
+            bad = search.put(sound, path, value.value)
+            yield self.case("outside", pattern, bad, profile, value.code, (*path, *value.below))
+        if removable:
+            yield self.case("outside", pattern, search.put(sound, path, ABSENT), profile, "missing", path)
 
-
-def _rules(operation: str, search: Search) -> Iterator[Case]:
-    for owner in search.owners():
-        for rule in search.contract.models[owner.model].rules:
-            yield from rule_cases(operation, search, owner, rule)
-
-
-def rule_cases(operation: str, search: Search, owner: Owner, rule: Rule) -> Iterator[Case]:
-    """The rule's accepted example, and its smallest witness (or its refused example where no search finds one)."""
-    server = search.judge.package.deployment(**rule.profile)
-    examples = search.contract.document.at(rule.where)
-    good, bad = search.example(owner, examples["example_ok"]), search.example(owner, examples["example_bad"])
-    yield Case(operation, "rule-ok", rule.id, compress(good), "", None, rule.profile)
-    for body in search.edges(owner, rule):
-        yield Case(operation, "rule-ok", rule.id, compress(body), "", None, rule.profile)
-    found = search.witness(owner, rule, server) or bad
-    blamed = _render((*owner.path, *rule.fields[0].split(".")))
-    yield Case(operation, "rule-bad", rule.id, compress(found), rule.id, blamed, rule.profile)
-
-
-def _render(path: Path) -> str:
-    """A path as errors name it."""
-    return "".join(
-        f"[{key}]" if isinstance(key, int) else f".{key}" if index else key for index, key in enumerate(path)
-    )
+    def rule(self, owner: Owner, rule: Rule) -> Iterator[Case]:
+        """The accepted example and edge; the smallest witness, or the refused example where no search finds one."""
+        search, server = self.search, self.search.judge.package.deployment(**rule.profile)
+        examples = search.contract.document.at(rule.where)
+        for body in (search.example(owner, examples["example_ok"]), *search.edges(owner, rule)):
+            yield self.case("rule-ok", rule.id, body, rule.profile)
+        bad = search.witness(owner, rule, server) or search.example(owner, examples["example_bad"])
+        yield self.case("rule-bad", rule.id, bad, rule.profile, rule.id, (*owner.path, *rule.fields[0].split(".")))

@@ -8,7 +8,7 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -31,31 +31,22 @@ class Package:
 
 def load_package(folder: Path) -> Package:
     """Import the generated package in a folder under a name of its own, so that several can be loaded at once."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.read_bytes())
-    name = f"contract_{digest.hexdigest()[:16]}"
+    paths = sorted(folder.glob("*.py"))
+    name = f"contract_{hashlib.sha256(b''.join(path.read_bytes() for path in paths)).hexdigest()[:16]}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(
             name, folder / "__init__.py", submodule_search_locations=[str(folder)]
         )
         if spec is None or spec.loader is None:
             raise ImportError(f"{folder} holds no package")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-            for path in sorted(folder.glob("[a-z]*.py")):  # now: the folder may be a temporary one
-                importlib.import_module(f"{name}.{path.stem}")
-        except BaseException:
-            for known in [known for known in sys.modules if known == name or known.startswith(name + ".")]:
-                del sys.modules[known]
-            raise
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+        for path in paths:  # all of them now, since the folder may be a temporary one
+            importlib.import_module(f"{name}.{path.stem}" if path.stem != "__init__" else name)
     return Package(name)
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the models say about a body: accepted when ``code`` is empty."""
 
     code: str = ""
@@ -64,34 +55,29 @@ class Verdict:
 
 
 class Judge:
-    """Judges bodies of one request model."""
+    """Judges bodies of one request model; without a deployment it judges for one that has no feature."""
 
     def __init__(self, package: Package, request: str) -> None:
-        self.request = request
-        self.package = package
-        self.model = getattr(package.module("models"), request)
-        self._explain = package.module("problems").explain
-        self._fields_only = package.module("base").FIELDS_ONLY
-        self._normalise = package.module("rules").NORMALISERS.get(request)
-        self.plain = package.module("rules").PLAIN
+        self.request, self.package = request, package
+        self.model, self.rules = getattr(package.module("models"), request), package.module("rules")
+        self.plain = self.rules.PLAIN
 
     def verdict(self, body: Any, deployment: Any = None) -> Verdict:
         """The whole check, as a server does it."""
-        server = deployment if deployment is not None else self.plain
+        server = deployment or self.plain
         try:
             self.model.model_validate(body, context=server)
         except ValidationError as error:
-            problem = self._explain(error, body, self.request, server)
+            problem = self.package.module("problems").explain(error, body, self.request, server)
             return Verdict(problem.code, problem.param, problem.message)
         return Verdict()
 
     def broken(self, body: Any, deployment: Any = None) -> list[tuple[str, tuple[str | int, ...]]] | None:
         """All rules that a body breaks, as (id, owner's path), None where a field is at fault already."""
-        server = deployment if deployment is not None else self.plain
+        server = deployment or self.plain
         try:
-            model = self.model.model_validate(body, context=self._fields_only)
+            model = self.model.model_validate(body, context=self.package.module("base").FIELDS_ONLY)
         except ValidationError:
             return None
-        if self._normalise is not None:
-            self._normalise(model, server)
+        self.rules.NORMALISERS.get(self.request, lambda model, server: None)(model, server)
         return [(rule.id, path) for rule, path in model.broken(server)]

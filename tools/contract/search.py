@@ -11,13 +11,15 @@ from typing import Any, Final
 from tools.contract.package import Judge
 from tools.contract.values import SHORT, base, boundary, compress, expand, instance, with_text
 from tools.generate.cel import Compiled, compile_rule
-from tools.generate.shapes import Contract, Rule, Shape
+from tools.generate.shapes import Contract, Member, Rule, Shape
 
 Path = tuple[str | int, ...]
 ABSENT: Final = object()
 """In an assignment: leave the member out."""
 DEEPEST = 3
 """How many members a search changes at most."""
+LONG = 100
+"""A number in a rule from which on it is taken for a length of text."""
 MOST_STATES = 4000
 """Requests that a repair tries at one depth."""
 
@@ -31,13 +33,16 @@ def concrete(pattern: str) -> Path:
     return tuple(path)
 
 
+def render_path(path: Path) -> str:
+    """A path as errors name it: messages[0].role."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+
+
 def get(body: Any, path: Path) -> Any:
     """The value at a path, None where there is none."""
     for key in path:
-        try:
-            body = body[key]
-        except (KeyError, IndexError, TypeError):
-            return None
+        known = body if isinstance(body, dict) else dict(enumerate(body if isinstance(body, list) else ()))
+        body = known.get(key)
     return body
 
 
@@ -59,8 +64,7 @@ def _place_in(contract: Contract, shape: Shape, node: Any, path: Path, value: An
         inner = value if len(path) == 1 else _place_in(contract, branch.items, items[path[0]], path[1:], value)
         return [*items[: path[0]], inner, *items[path[0] + 1 :]]
     known = [branch for branch in shape.branches if branch.model and path[0] in contract.models[branch.model].members]
-    fits = isinstance(node, dict) and shape.branch(node) is known[0]
-    start = node if fits else base(known[0].model, contract)
+    start = node if isinstance(node, dict) else base(known[0].model, contract)
     return place(contract, known[0].model, start, path, value)
 
 
@@ -79,18 +83,16 @@ class Search:
     contract: Contract
     judge: Judge
     compiled: dict[tuple[str, str], Compiled] = field(default_factory=dict)
-    known: dict[tuple[str, str, str], list[Any]] = field(default_factory=dict)
+    known: dict[tuple[str, str, str, bool], list[Any]] = field(default_factory=dict)
 
     def owners(self) -> list[Owner]:
         """The request and the first place of every model below it that has rules, deepest first."""
-        found = [Owner(self.judge.request, ())]
+        found = {self.judge.request: Owner(self.judge.request, ())}
         for pattern, _, shape in self.contract.walk(self.judge.request):
-            for branch in shape.branches:
-                if branch.model and self.contract.models[branch.model].rules:
-                    found += (
-                        [] if branch.model in {o.model for o in found} else [Owner(branch.model, concrete(pattern))]
-                    )
-        return found[::-1]
+            for model in (branch.model for branch in shape.branches if branch.model):
+                if self.contract.models[model].rules:
+                    found.setdefault(model, Owner(model, concrete(pattern)))
+        return list(found.values())[::-1]
 
     def start(self) -> dict[str, Any]:
         """The smallest valid request."""
@@ -102,40 +104,33 @@ class Search:
 
     def compile(self, model: str, rule: Rule) -> Compiled:
         """The rule's compiled form, kept."""
-        key = (model, rule.id)
-        if key not in self.compiled:
-            self.compiled[key] = compile_rule(rule.cel, self.contract, model)
-        return self.compiled[key]
+        if (model, rule.id) not in self.compiled:
+            self.compiled[model, rule.id] = compile_rule(rule.cel, self.contract, model)
+        return self.compiled[model, rule.id]
 
     def options(self, model: str, rule: Rule, name: str, long: bool = False) -> list[Any]:
-        """Values worth trying for a member that a rule reads: its boundaries, and what the rule's literals suggest."""
-        key = (model, f"{rule.id} {long}", name)
-        if key not in self.known:
-            self.known[key] = list(self._options(model, rule, name, long))
-        return self.known[key]
+        """Values worth trying for a member that a rule reads: its boundaries, and what the rule's literals suggest.
 
-    def _options(self, model: str, rule: Rule, name: str, long: bool) -> Iterator[Any]:
-        member, compiled = self.contract.models[model].members[name], self.compile(model, rule)
-        tries = [] if member.required else [ABSENT]
-        tries += [value.value for value in boundary(member.shape, self.contract) if not value.code]
-        tries += list(compiled.texts) if member.shape.of("string") else []
-        if member.shape.of("integer") or member.shape.of("number"):
-            tries += [number + step for number in compiled.numbers for step in (0, 1)]
-        lengths = [n + step for n in compiled.numbers if n >= 100 for step in (0, 1)] if long else []
-        for length in (1, *lengths):
-            tries += list(with_text(member.shape, self.contract, "x" * length))
-        yield from self._distinct(tries, long)
+        Each once, short ones first. Null is left out, since ABSENT says the same; long strings come only if asked for.
+        """
+        if (model, rule.id, name, long) not in self.known:
+            found: dict[str, Any] = {}
+            for value in self._tries(self.contract.models[model].members[name], self.compile(model, rule), long):
+                text = "" if value is ABSENT else json.dumps(compress(value), sort_keys=True)
+                if value is not None and (long or value is ABSENT or len(str(value)) <= SHORT):
+                    found.setdefault(text, value)
+            self.known[model, rule.id, name, long] = [found[text] for text in sorted(found, key=lambda t: (len(t), t))]
+        return self.known[model, rule.id, name, long]
 
-    @staticmethod
-    def _distinct(tries: list[Any], long: bool) -> list[Any]:
-        """Each value once, short ones first; null is what ABSENT says already."""
-        found: dict[str, Any] = {}
-        for value in tries:
-            text = "absent" if value is ABSENT else json.dumps(compress(value), sort_keys=True)
-            large = value is not ABSENT and value is not None and len(str(value)) > SHORT
-            if value is not None and (long or not large):
-                found.setdefault(text, value)
-        return [found[text] for text in sorted(found, key=lambda text: (text != "absent", len(text), text))]
+    def _tries(self, member: Member, rule: Compiled, long: bool) -> Iterator[Any]:
+        shape, lengths = member.shape, [number for number in rule.numbers if long and number >= LONG]
+        yield from [] if member.required else [ABSENT]
+        yield from (value.value for value in boundary(shape, self.contract) if not value.code)
+        yield from rule.texts if shape.of("string") else ()
+        if shape.of("integer") or shape.of("number"):
+            yield from (number + step for number in rule.numbers for step in (0, 1))
+        for length in (1, *lengths, *(length + 1 for length in lengths)):
+            yield from with_text(shape, self.contract, "x" * length)
 
     def assignments(self, model: str, rule: Rule, start: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
         """Changed copies of an object, over the members that the rule reads; few changes first."""
@@ -167,30 +162,25 @@ class Search:
     def changes(
         self, body: dict[str, Any], rule_id: str, owner: Path, path: Path, value: Any
     ) -> Iterator[dict[str, Any]]:
-        """The body with one member that a broken rule reads set to something else."""
-        for place_ in self.owners():
-            rules = {rule.id: rule for rule in self.contract.models[place_.model].rules}
-            if rule_id not in rules or len(place_.path) != len(owner):
-                continue
-            for name in self.compile(place_.model, rules[rule_id]).fields:
-                target = (*owner, name)
-                if target != path[: len(target)]:
-                    tries = self.options(place_.model, rules[rule_id], name)
-                    if isinstance(value, str) and len(value) < SHORT:
-                        member = self.contract.models[place_.model].members[name]
-                        tries = [*tries, *with_text(member.shape, self.contract, value)]
-                    yield from (self.put(body, target, try_) for try_ in tries)
+        """The body with one member that a broken rule reads set to something else, but nothing at or above the path."""
+        models = [place.model for place in self.owners() if len(place.path) == len(owner)]
+        rules = [(model, rule) for model in models for rule in self.contract.models[model].rules if rule.id == rule_id]
+        for model, rule in rules:
+            for name in self.compile(model, rule).fields:
+                tries = self.options(model, rule, name)
+                if isinstance(value, str) and len(value) < SHORT:
+                    tries = [*tries, *with_text(self.contract.models[model].members[name].shape, self.contract, value)]
+                if (*owner, name) != path[: len(owner) + 1]:
+                    yield from (self.put(body, (*owner, name), try_) for try_ in tries)
 
     def witness(self, owner: Owner, rule: Rule, deployment: Any) -> dict[str, Any] | None:
         """The smallest request that breaks this rule and no other: fewest members changed, then shortest text."""
-        wanted = [(rule.id, owner.path)]
-        start = base(owner.model, self.contract)
         best: tuple[int, int, dict[str, Any]] | None = None
-        for count, changed in self.assignments(owner.model, rule, start):
+        for count, changed in self.assignments(owner.model, rule, base(owner.model, self.contract)):
             if best is not None and count > best[0]:
                 break
             body = self.put(self.start(), owner.path, changed)
-            if self.judge.broken(body, deployment) == wanted:
+            if self.judge.broken(body, deployment) == [(rule.id, owner.path)]:
                 size = len(json.dumps(compress(body)))
                 best = (count, size, body) if best is None or size < best[1] else best
         return best[2] if best is not None else None
@@ -198,7 +188,7 @@ class Search:
     def edges(self, owner: Owner, rule: Rule) -> Iterator[dict[str, Any]]:
         """Accepted requests with text of exactly a length that the rule names."""
         compiled, start = self.compile(owner.model, rule), base(owner.model, self.contract)
-        for length, name in product([number for number in compiled.numbers if number >= 100], compiled.fields):
+        for length, name in product([number for number in compiled.numbers if number >= LONG], compiled.fields):
             shape = self.contract.models[owner.model].members[name].shape
             for value in with_text(shape, self.contract, "x" * length):
                 body = self.put(self.start(), owner.path, {**start, name: value})

@@ -13,7 +13,7 @@ from tools.contract.package import Judge, Package
 from tools.contract.search import ABSENT, Path, Search
 from tools.contract.values import SHORT, boundary
 from tools.generate.load import load
-from tools.generate.shapes import Branch, Contract, Member, Shape, read
+from tools.generate.shapes import Contract, Member, Shape, read, refused_values
 
 SPEC = FilePath(__file__).resolve().parent.parent.parent / "spec" / "openapi.yaml"
 MOST_REPAIRS = 20
@@ -42,71 +42,67 @@ def valid_requests(
     if request is None:
         raise ValueError(f"{operation} takes no body")
     search = Search(contract, Judge(package or Package("generated"), request))
-    drawn = _Draw(search).model(request)
+    bodies = _model(search, request)
 
     @st.composite
     def repaired(draw: st.DrawFn) -> dict[str, Any]:
-        body = _repaired(search, draw(drawn), deployment)
+        body = _repaired(search, draw(bodies), deployment)
         assume(body is not None)
         return body or {}
 
     return repaired()
 
 
-class _Draw:
-    """Strategies for the schemas of one contract."""
+def _model(search: Search, name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """An object with its required members and some of the others, sometimes null."""
+    members = search.contract.models[name].members.values()
+    required = st.fixed_dictionaries({m.name: _member(search, name, m) for m in members if m.required})
+    others = {m.name: _member(search, name, m) for m in members if not m.required}
+    some = st.lists(st.sampled_from(sorted(others)), unique=True, max_size=6) if others else st.just([])
+    optional = some.flatmap(lambda names: st.fixed_dictionaries({key: others[key] for key in names}))
+    return st.builds(lambda first, second: {**first, **second}, required, optional)
 
-    def __init__(self, search: Search) -> None:
-        self.search, self.contract = search, search.contract
 
-    def model(self, name: str) -> st.SearchStrategy[dict[str, Any]]:
-        """An object with its required members and some of the others, sometimes null."""
-        members = self.contract.models[name].members.values()
-        required = {m.name: self.member(name, m) for m in members if m.required}
-        others = {m.name: self.member(name, m) for m in members if not m.required}
-        some = st.lists(st.sampled_from(sorted(others)), unique=True, max_size=6) if others else st.just([])
-        optional = some.flatmap(lambda names: st.fixed_dictionaries({key: others[key] for key in names}))
-        return st.builds(lambda first, second: {**first, **second}, st.fixed_dictionaries(required), optional)
+def _member(search: Search, model: str, member: Member) -> st.SearchStrategy[Any]:
+    """A value of a member: a boundary, an example, what a rule's text suggests, or a random one.
 
-    def member(self, model: str, member: Member) -> st.SearchStrategy[Any]:
-        """A value of a member: a boundary, an example, what a rule's text suggests, or a random one.
+    A string that has examples takes only those and the rules' texts: random text is no template and no role.
+    """
+    text = member.shape.of("string")
+    rules = [rule for rule in search.contract.models[model].rules if member.name in search.compile(model, rule).fields]
+    if text is not None and text.examples:
+        suggested = [word for rule in rules for word in search.compile(model, rule).texts]
+        return st.sampled_from([*text.examples, *suggested, *([] if member.required else [None])])
+    known = [v.value for v in boundary(member.shape, search.contract) if not v.code and len(str(v.value)) < SHORT]
+    known += [value for rule in rules for value in search.options(model, rule, member.name) if value is not ABSENT]
+    return st.one_of(st.sampled_from(known), *_random(search, member.shape))
 
-        A string that has examples takes only those and the rules' texts: random text is no template and no role.
-        """
-        known = [v.value for v in boundary(member.shape, self.contract) if not v.code and len(str(v.value)) < SHORT]
-        text = member.shape.of("string")
-        if text is not None and text.examples:
-            rules = [rule for rule in self.contract.models[model].rules]
-            compiled = [self.search.compile(model, rule) for rule in rules]
-            known = [*text.examples, *(word for one in compiled if member.name in one.fields for word in one.texts)]
-            return st.sampled_from(known if member.required else [*known, None])
-        for rule in self.contract.models[model].rules:
-            if member.name in self.search.compile(model, rule).fields:
-                known += [value for value in self.search.options(model, rule, member.name) if value is not ABSENT]
-        return st.one_of(st.sampled_from(known), *self.random(member.shape))
 
-    def random(self, shape: Shape) -> list[st.SearchStrategy[Any]]:
-        """Strategies for the inside of each branch, where more than boundary values makes sense."""
-        return [found for branch in shape.branches if (found := self.branch(branch)) is not None]
-
-    def branch(self, branch: Branch) -> st.SearchStrategy[Any] | None:
-        limits = branch.limits
+def _random(search: Search, shape: Shape) -> list[st.SearchStrategy[Any]]:
+    """Strategies for the inside of each branch, where more than boundary values makes sense."""
+    found: list[st.SearchStrategy[Any]] = []
+    for branch in shape.branches:
+        limits, least = branch.limits, int(branch.limits.get("minItems", branch.limits.get("minLength", 0)))
+        low, high = limits.get("minimum", limits.get("exclusiveMinimum")), limits.get("maximum")
+        items = _random(search, branch.items) if branch.items is not None else []
         if branch.model:
-            return self.model(branch.model)
-        if branch.kind == "list" and branch.items is not None:
-            item = self.random(branch.items)
-            least = int(limits.get("minItems", 0))
-            return st.lists(st.one_of(*item), min_size=least, max_size=least + 3) if item else None
-        if branch.kind in ("integer", "number"):
-            low, high = limits.get("minimum", limits.get("exclusiveMinimum")), limits.get("maximum")
-            banned = limits.get("not", {}).get("const")
-            if branch.kind == "integer":
-                return st.integers(low, high).filter(lambda value: value != banned)
-            return st.floats(low, high, exclude_min="exclusiveMinimum" in limits, allow_nan=False, allow_infinity=False)
-        if branch.kind == "string" and not {"enum", "const", "pattern"} & set(limits):
-            least = int(limits.get("minLength", 0))
-            return st.text(st.characters(exclude_categories=["Cs"]), min_size=least, max_size=least + 20)
-        return None
+            found.append(_model(search, branch.model))
+        elif branch.kind == "list" and items:
+            found.append(st.lists(st.one_of(*items), min_size=least, max_size=least + 3))
+        elif branch.kind == "integer":
+            found.append(_without(st.integers(low, high), refused_values(limits)))
+        elif branch.kind == "number":
+            found.append(st.floats(low, high, exclude_min="exclusiveMinimum" in limits, allow_nan=False))
+        elif branch.kind == "string" and not {"enum", "const", "pattern"} & set(limits):
+            letters = st.characters(exclude_categories=["Cs"])
+            found.append(
+                st.text(letters, min_size=least, max_size=min(least + 20, limits.get("maxLength", least + 20)))
+            )
+    return found
+
+
+def _without(numbers: st.SearchStrategy[int], refused: tuple[int, ...]) -> st.SearchStrategy[int]:
+    return numbers.filter(lambda number: number not in refused) if refused else numbers
 
 
 def _repaired(search: Search, body: dict[str, Any], deployment: Any) -> dict[str, Any] | None:

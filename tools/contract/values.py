@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tools.generate.shapes import Branch, Contract, Shape
+from tools.generate.shapes import Branch, Contract, Shape, allowed_texts, refused_keys, refused_values
 
-_SAMPLES: dict[str, tuple[Any, ...]] = {
-    "string": ("x",), "integer": (5,), "number": (1.5,), "boolean": (True,), "list": ([],), "object": ({},),
+_SAMPLES: dict[tuple[str, ...], tuple[Any, ...]] = {
+    ("string",): ("x", "1", "true"), ("integer", "number"): (5, 0, 1), ("number",): (1.5,), ("boolean",): (True,),
+    ("list",): ([],), ("object",): ({},),
 }  # fmt: skip
-"""One value of each JSON type, to be sent where that type is wrong."""
+"""Values to send where none of the JSON types before them is allowed."""
 _MISSES = ("a b", "a\n", "<x>", "[x]", "é", "", "!", "0", "x")
 SHORT = 4096
 """Longer strings and lists are tried as boundary values, not as companions of others."""
@@ -33,21 +34,12 @@ def boundary(shape: Shape, contract: Contract) -> list[Value]:
     """Values of a field at both sides of each limit, wrong types and null."""
     found = [Value(example) for example in shape.examples if example is not None]
     for branch in shape.branches:
-        found += [Value(example) for example in branch.examples if shape.branch(example) is branch]
         found += _VALUES[branch.kind](branch, contract)
     found.append(Value(None, "" if shape.nullable else "wrong_type"))
-    for kind, samples in _SAMPLES.items():
-        wide = {"integer": {"integer", "number"}, "number": {"number"}}.get(kind, {kind}) | {"any"}
-        if not wide & {branch.kind for branch in shape.branches}:
+    for kinds, samples in _SAMPLES.items():
+        if not {*kinds, "any"} & set(shape.kinds):
             found += [Value(sample, "wrong_type") for sample in samples]
-    if shape.of("integer") or shape.of("number"):
-        found += [Value("1", "wrong_type")] if not shape.of("string") else []
-    if shape.of("boolean"):
-        found += [Value(wrong, "wrong_type") for wrong in ("true", 0, 1)]
-    unique: dict[str, Value] = {}
-    for value in found:
-        unique.setdefault(repr(value.value), value)
-    return list(unique.values())
+    return list({repr(value.value): value for value in reversed(found)}.values())[::-1]
 
 
 def minimal(shape: Shape, contract: Contract) -> Any:
@@ -68,8 +60,8 @@ def _minimal(branch: Branch, contract: Contract) -> Any:
 def base(model: str, contract: Contract) -> dict[str, Any]:
     """The smallest valid instance of a model: its x-base, or its required members at their smallest."""
     known = contract.models[model]
-    if known.base:
-        return dict(expand(known.base))
+    if "x-base" in known.schema:
+        return dict(expand(known.schema["x-base"]))
     return {member.name: minimal(member.shape, contract) for member in known.members.values() if member.required}
 
 
@@ -98,62 +90,44 @@ def with_text(shape: Shape, contract: Contract, text: str) -> Iterator[Any]:
 
 
 def _numbers(branch: Branch, contract: Contract) -> Iterator[Value]:
-    limits, whole = branch.limits, branch.kind == "integer"
-    banned = limits.get("not") or {}
-    refused = tuple(banned["enum"]) if "enum" in banned else (banned["const"],) if "const" in banned else ()
-    for word, sign, exclusive in (("minimum", -1, False), ("exclusiveMinimum", -1, True), ("maximum", 1, False),
-                                  ("exclusiveMaximum", 1, True)):  # fmt: skip
-        if word not in limits:
-            continue
-        bound = limits[word]
-        nearer = bound - sign if whole else math.nextafter(bound, -sign * math.inf)
-        farther = bound + sign if whole else math.nextafter(bound, sign * math.inf)
-        inner, outer = (nearer, bound) if exclusive else (bound, farther)
-        yield Value(inner)
+    limits, whole, refused = branch.limits, branch.kind == "integer", refused_values(branch.limits)
+    for word in (word for word in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum") if word in limits):
+        bound, outward = limits[word], 1 if "ax" in word else -1
+        nearer = bound - outward if whole else math.nextafter(bound, -outward * math.inf)
+        farther = bound + outward if whole else math.nextafter(bound, outward * math.inf)
+        inner, outer = (nearer, bound) if "exclusive" in word else (bound, farther)
         yield Value(outer, "out_of_range")
-        if whole:
-            yield from (Value(near) for near in (inner - sign,) if near not in refused)
-            if abs(inner) < 2**53:
-                yield Value(float(inner))
-        elif float(bound).is_integer() and not exclusive and abs(bound) < 2**53:
-            yield Value(int(bound))
+        near = [inner, inner - outward] if whole else [inner]
+        if abs(inner) < 2**53 and float(inner).is_integer():
+            near += [float(inner) if whole else int(inner)]
+        yield from (Value(value) for value in near if value not in refused)
     for value in refused:
-        yield Value(value, "out_of_range")
-        yield from (Value(near) for near in (value - 1, value + 1))
+        yield from (Value(value, "out_of_range"), Value(value - 1), Value(value + 1))
     if whole:
         yield Value(1.5, "wrong_type")
-    if whole and not {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"} & set(limits):
+    if "x-unbounded" in limits:
         yield from map(Value, (1, 2.0, 0, -1, 2**31, -(2**31) - 1, 2**64))
-    low, high = limits.get("minimum", limits.get("exclusiveMinimum")), limits.get("maximum")
-    if low is not None and high is not None and low < 1 < high:
-        yield from map(Value, (2, 1) if whole and high > 2 else (1,) if whole else (0.7, 1))
+    if limits.get("minimum", limits.get("exclusiveMinimum", 1)) < 1 < limits.get("maximum", 1):
+        yield from map(Value, (1, 2) if whole and limits["maximum"] > 2 else (1,) if whole else (0.7, 1))
 
 
 def _strings(branch: Branch, contract: Contract) -> Iterator[Value]:
-    limits = branch.limits
-    if "enum" in limits or "const" in limits:
-        known = [limits["const"]] if "const" in limits else [value for value in limits["enum"] if value is not None]
-        free = bool(limits.get("x-ignore-case"))
-        yield from map(Value, known)
-        yield Value(known[0].upper(), "" if free else "out_of_range")
-        if free:
-            yield Value(known[-1].title())
+    limits, known = branch.limits, allowed_texts(branch.limits)
+    if known:
+        free = "" if limits.get("x-ignore-case") else "out_of_range"
+        yield from (*map(Value, known), Value(known[0].upper(), free), Value(known[-1].title(), free))
         yield from (Value(text, "out_of_range") for text in (known[0] + "x", "", known[0] + "\n"))
         return
-    least, most = int(limits.get("minLength", 0)), limits.get("maxLength")
+    least, most = int(limits.get("minLength", 0)), int(limits.get("maxLength", 0))
     letters = [letter for letter in ("x", "你", "😀") if _fits(letter * max(1, least), limits)]
     for letter in letters[:1]:
-        yield from (Value(letter * length) for length in {max(1, least), least})
-        if most is not None:
-            yield Value(letter * int(most))
-            yield Value(letter * (int(most) + 1), "too_long")
-    if most is not None and "😀" in letters:
-        yield Value("😀" * int(most))
+        yield from (Value(letter * length) for length in (max(1, least), least))
+    for letter in (letters[:1] + letters[2:]) if most else ():
+        yield from (Value(letter * most), Value(letter * (most + 1), "too_long"))
     if least > 0:
         yield Value("x" * (least - 1), "out_of_range")
-    if "pattern" in limits:
-        misses = [text for text in _MISSES if len(text) >= least and not _fits(text, limits)]
-        yield from (Value(text, "out_of_range") for text in misses[:4])
+    misses = [text for text in _MISSES if len(text) >= least and not _fits(text, limits)]
+    yield from (Value(text, "out_of_range") for text in misses[:4])
 
 
 def _fits(text: str, limits: Mapping[str, Any]) -> bool:
@@ -174,8 +148,7 @@ def _lists(branch: Branch, contract: Contract) -> Iterator[Value]:
 
 def _objects(branch: Branch, contract: Contract) -> Iterator[Value]:
     yield Value(_minimal(branch, contract))
-    for key in (branch.limits.get("propertyNames") or {}).get("not", {}).get("enum", ()):
-        yield Value({key: 1}, "out_of_range", (key,))
+    yield from (Value({key: 1}, "out_of_range", (key,)) for key in refused_keys(branch.limits))
     if branch.free_form:
         yield from (Value({"anything": inner}) for inner in (None, [1, {"deep": None}], "x"))
 

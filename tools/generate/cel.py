@@ -24,8 +24,12 @@ _SCALAR: dict[str, Type] = {"string": "string", "integer": "int", "number": "dou
 _PYTHON = {"string": "str", "list": "list", "map": "dict", "int": "int", "double": "float", "bool": "bool"}
 _SERVER: dict[str, Type] = {"features": ("list", "string"), "model_type": "string"}
 _COMPARE = {"lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE, "eq": ast.Eq, "ne": ast.NotEq}
+_THROUGH = {"expr", "conditionalor", "conditionaland", "relation", "addition", "multiplication", "unary", "member",
+            "primary", "paren_expr"}  # fmt: skip
+"""Nodes of the grammar that stand for their only child."""
 _MACROS = ("exists", "all", "map", "filter")
-_METHODS = ("size", "sum", "distinct", "startsWith", "endsWith", "contains", "matches", "lowerAscii")
+_METHODS = ("size", "sum", "distinct", "lowerAscii", "startsWith", "endsWith", "contains", "matches")
+"""The last four take an argument."""
 
 
 class CelError(Exception):
@@ -102,13 +106,13 @@ class _Compiler:
     texts: set[str] = field(default_factory=set)
 
     def visit(self, tree: Any) -> tuple[ast.expr, Type]:
-        while len(tree.children) == 1 and not hasattr(self, f"on_{tree.data}"):
+        while tree.data in _THROUGH and len(tree.children) == 1:
             tree = tree.children[0]
         visitor = getattr(self, f"on_{tree.data}", None)
         if visitor is None:
             raise CelError(f"CEL construct {tree.data} is not supported; use the documented subset")
-        node, kind = visitor(*tree.children)
-        return node, kind
+        found: tuple[ast.expr, Type] = visitor(*tree.children)
+        return found
 
     def boolean(self, tree: Any, where: str) -> ast.expr:
         node, kind = self.visit(tree)
@@ -116,43 +120,34 @@ class _Compiler:
             raise CelError(f"{where} needs true or false and is given {_name(kind)}; compare it with something")
         return node
 
-    def on_expr(self, *parts: Any) -> tuple[ast.expr, Type]:
-        if len(parts) == 1:
-            return self.visit(parts[0])
-        test = self.boolean(parts[0], "?:")
-        (yes, kind), (no, other) = self.visit(parts[1]), self.visit(parts[2])
-        return ast.IfExp(test, yes, no), kind if kind == other else ("any_of", *_options(kind), *_options(other))
+    def on_expr(self, test: Any, yes: Any, no: Any) -> tuple[ast.expr, Type]:
+        guard, (left, kind), (right, other) = self.boolean(test, "?:"), self.visit(yes), self.visit(no)
+        return ast.IfExp(guard, left, right), kind if kind == other else ("any_of", *_options(kind), *_options(other))
 
     def on_conditionalor(self, *parts: Any) -> tuple[ast.expr, Type]:
-        return self.logic(ast.Or(), "||", parts)
+        return self.logic(ast.Or(), [self.boolean(part, "||") for part in parts])
 
     def on_conditionaland(self, *parts: Any) -> tuple[ast.expr, Type]:
-        return self.logic(ast.And(), "&&", parts)
+        return self.logic(ast.And(), [self.boolean(part, "&&") for part in parts])
 
-    def logic(self, operator: ast.boolop, sign: str, parts: tuple[Any, ...]) -> tuple[ast.expr, Type]:
-        if len(parts) == 1:
-            return self.visit(parts[0])
-        values: list[ast.expr] = []
-        for part in parts:
-            node = self.boolean(part, sign)
-            same = isinstance(node, ast.BoolOp) and isinstance(node.op, type(operator))
-            values += node.values if same and isinstance(node, ast.BoolOp) else [node]
-        return ast.BoolOp(operator, values), "bool"
+    @staticmethod
+    def logic(operator: ast.boolop, nodes: list[ast.expr]) -> tuple[ast.expr, Type]:
+        """One flat ``or`` or ``and`` for a chain of them."""
+        same = [isinstance(node, ast.BoolOp) and isinstance(node.op, type(operator)) for node in nodes]
+        lists = [getattr(node, "values", [node]) if flat else [node] for node, flat in zip(nodes, same, strict=True)]
+        return ast.BoolOp(operator, [value for values in lists for value in values]), "bool"
 
-    def on_relation(self, *parts: Any) -> tuple[ast.expr, Type]:
-        if len(parts) == 1:
-            return self.visit(parts[0])
-        word = parts[0].data.removeprefix("relation_")
-        tested = self.type_test(word, parts[0].children[0], parts[1])
+    def on_relation(self, first: Any, second: Any) -> tuple[ast.expr, Type]:
+        word = first.data.removeprefix("relation_")
+        tested = self.type_test(word, first.children[0], second)
         if tested is not None:
             return tested, "bool"
-        (left, kind), (right, other) = self.visit(parts[0].children[0]), self.visit(parts[1])
+        (left, kind), (right, other) = self.visit(first.children[0]), self.visit(second)
+        common = _family(kind) & _family(other)
         if word == "in":
-            items: Type = next((option[1] for option in _options(other) if option[0] == "list"), "")
-            if not items and "map" not in _family(other):
+            if not {"list", "map"} & _family(other):
                 raise CelError(f"`in` needs a list and is given {_name(other)}; write a list on the right")
             return ast.Compare(left, [ast.In()], [right]), "bool"
-        common = _family(kind) & _family(other)
         if not common and "dyn" not in _family(kind) | _family(other):
             raise CelError(f"{_name(kind)} is compared with {_name(other)}, which never holds; compare equal types")
         if word not in ("eq", "ne") and common and not common & {"number", "string"}:
@@ -168,17 +163,10 @@ class _Compiler:
         if word not in ("eq", "ne") or wanted not in _PYTHON:
             raise CelError("type(x) can only be compared with string, list, map, int, double or bool")
         value, kind = self.visit(call.children[1].children[0])
-        if wanted == "map":
-            others = sorted(_PYTHON[_name(option)] for option in _options(kind) if option[0] != "map")
-            holds: ast.expr = ast.UnaryOp(ast.Not(), self.isinstance(value, others)) if others else ast.Constant(True)
-        else:
-            holds = self.isinstance(value, [_PYTHON[wanted]])
-        return holds if word == "eq" else ast.UnaryOp(ast.Not(), holds)
-
-    @staticmethod
-    def isinstance(value: ast.expr, types: list[str]) -> ast.expr:
-        names: list[ast.expr] = [ast.Name(name) for name in types]
-        return ast.Call(ast.Name("isinstance"), [value, names[0] if len(names) == 1 else ast.Tuple(names)], [])
+        others = sorted(_PYTHON[_name(option)] for option in _options(kind) if option[0] != "map")
+        names: list[ast.expr] = [ast.Name(text) for text in (others if wanted == "map" else [_PYTHON[wanted]])]
+        holds = _call("isinstance", value, names[0] if len(names) == 1 else ast.Tuple(names))
+        return holds if (word == "eq") != (wanted == "map") else ast.UnaryOp(ast.Not(), holds)
 
     @staticmethod
     def only(tree: Any, data: str) -> Any:
@@ -189,26 +177,19 @@ class _Compiler:
             tree = tree.children[0]
         return tree if isinstance(tree, Tree) else None
 
-    def on_addition(self, *parts: Any) -> tuple[ast.expr, Type]:
-        if len(parts) == 1:
-            return self.visit(parts[0])
-        (left, kind), (right, other) = self.visit(parts[0].children[0]), self.visit(parts[1])
-        add = parts[0].data == "addition_add"
-        fits = _family(kind) == _family(other) and _family(kind) <= {"number", *(("string", "list") if add else ())}
-        if not fits:
+    def on_addition(self, first: Any, second: Any) -> tuple[ast.expr, Type]:
+        (left, kind), (right, other) = self.visit(first.children[0]), self.visit(second)
+        add = first.data == "addition_add"
+        joined = {"number", "string", "list"} if add else {"number"}
+        if _family(kind) != _family(other) or not _family(kind) <= joined:
             raise CelError(f"{'+' if add else '-'} joins {_name(kind)} and {_name(other)}; give two of one type")
         return ast.BinOp(left, ast.Add() if add else ast.Sub(), right), kind
 
-    def on_unary(self, *parts: Any) -> tuple[ast.expr, Type]:
-        if len(parts) == 1:
-            return self.visit(parts[0])
-        if parts[0].data == "unary_not":
-            return _negate(self.boolean(parts[1], "!")), "bool"
-        node, kind = self.visit(parts[1])
+    def on_unary(self, sign: Any, operand: Any) -> tuple[ast.expr, Type]:
+        if sign.data == "unary_not":
+            return _negate(self.boolean(operand, "!")), "bool"
+        node, kind = self.visit(operand)
         return ast.UnaryOp(ast.USub(), node), kind
-
-    def on_paren_expr(self, inner: Any) -> tuple[ast.expr, Type]:
-        return self.visit(inner)
 
     def on_literal(self, token: Token) -> tuple[ast.expr, Type]:
         text = str(token)
@@ -236,27 +217,21 @@ class _Compiler:
         return ast.Name(_safe(name)), self.names[name]
 
     def on_member_dot(self, owner: Any, token: Token) -> tuple[ast.expr, Type]:
-        node, kind = self.visit(owner)
-        member, found = self.member(kind, str(token))
-        if isinstance(node, ast.Name) and node.id == "self":
-            self.fields.add(str(token))
-        return member(node), found
-
-    def member(self, kind: Type, name: str) -> tuple[Any, Type]:
-        """How to read a member of a value of a type, and the member's type."""
+        (node, kind), name = self.visit(owner), str(token)
         if kind == "server":
             if name not in _SERVER:
                 raise CelError(f"server.{name} is unknown; a rule may ask for {' and '.join(sorted(_SERVER))}")
-            return lambda node: ast.Attribute(node, name), _SERVER[name]
+            return ast.Attribute(node, name), _SERVER[name]
         maps = [option[1] for option in _options(kind) if option[0] == "map"]
         if not maps:
             raise CelError(f".{name} is asked of {_name(kind)}, which has no members; ask an object")
         if not maps[0]:
-            return lambda node: ast.Subscript(node, ast.Constant(name)), "dyn"
-        members = self.contract.models[maps[0]].members
-        if name not in members:
+            return ast.Subscript(node, ast.Constant(name)), "dyn"
+        if name not in self.contract.models[maps[0]].members:
             raise CelError(f"{maps[0]} has no field {name}; name a field of the schema")
-        return lambda node: ast.Attribute(node, name), type_of(members[name].shape)
+        if isinstance(node, ast.Name) and node.id == "self":
+            self.fields.add(name)
+        return ast.Attribute(node, name), type_of(self.contract.models[maps[0]].members[name].shape)
 
     def on_member_index(self, owner: Any, index: Any) -> tuple[ast.expr, Type]:
         (node, kind), (key, _) = self.visit(owner), self.visit(index)
@@ -280,31 +255,30 @@ class _Compiler:
     def size(self, node: ast.expr, kind: Type) -> tuple[ast.expr, Type]:
         if not _family(kind) <= {"string", "list", "map", "dyn"}:
             raise CelError(f"size() is asked of {_name(kind)}; ask a string or a list")
-        return ast.Call(ast.Name("len"), [node], []), "int"
+        return _call("len", node), "int"
 
     def on_member_dot_arg(self, owner: Any, token: Token, arguments: Any = None) -> tuple[ast.expr, Type]:
         name, given = str(token), list(arguments.children) if arguments is not None else []
-        node, kind = self.visit(owner)
+        (node, kind), lists = self.visit(owner), "list" if token in ("sum", "distinct") else "string"
         if name in _MACROS and len(given) == 2:
             return self.macro(name, node, kind, given)
-        if name not in _METHODS or len(given) != (name not in ("size", "sum", "distinct", "lowerAscii")):
+        if name not in _METHODS or len(given) != (name in _METHODS[4:]):
             raise CelError(f"function .{name}() is unknown here; use one of {', '.join(_MACROS + _METHODS)}")
-        values = [self.visit(item)[0] for item in given]
         if name == "size":
             return self.size(node, kind)
+        if not {lists, "dyn"} & _family(kind):
+            raise CelError(f".{name}() is asked of {_name(kind)}; ask a {lists}")
+        values = [self.visit(item)[0] for item in given]
         if name == "sum":
-            return ast.Call(ast.Name("sum"), [node], []), next(o[1] for o in _options(kind) if o[0] == "list")
-        if name == "distinct":
-            return ast.Call(ast.Name("distinct"), [node], []), kind
-        if "string" not in _family(kind) | ({"string"} if kind == "dyn" else set()):
-            raise CelError(f".{name}() is asked of {_name(kind)}; ask a string")
-        if name == "lowerAscii":
-            return ast.Call(ast.Name("lower_ascii"), [node], []), "string"
-        if name == "matches":
-            return ast.Call(ast.Name("matches"), [node, *values], []), "bool"
+            return _call("sum", node), next((option[1] for option in _options(kind) if option[0] == "list"), "dyn")
         if name == "contains":
             return ast.Compare(values[0], [ast.In()], [node]), "bool"
-        return ast.Call(ast.Attribute(node, name.lower()), values, []), "bool"
+        if name in ("startsWith", "endsWith"):
+            return ast.Call(ast.Attribute(node, name.lower()), values, []), "bool"
+        function, gives = {"distinct": ("distinct", kind), "lowerAscii": ("lower_ascii", "string")}.get(
+            name, (name, "bool")
+        )
+        return _call(function, node, *values), gives
 
     def macro(self, name: str, node: ast.expr, kind: Type, given: list[Any]) -> tuple[ast.expr, Type]:
         """``list.exists(v, …)`` and its kin become comprehensions."""
@@ -324,7 +298,11 @@ class _Compiler:
         parts = [ast.comprehension(target, node, [], 0)]
         if name == "map":
             return ast.ListComp(body, parts), ("list", result)
-        return ast.Call(ast.Name({"exists": "any", "all": "all"}[name]), [ast.GeneratorExp(body, parts)], []), "bool"
+        return _call({"exists": "any", "all": "all"}[name], ast.GeneratorExp(body, parts)), "bool"
+
+
+def _call(name: str, *values: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name), list(values), [])
 
 
 def _negate(node: ast.expr) -> ast.expr:

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from tools.generate.rules import snake
-from tools.generate.shapes import Branch, Contract, Shape
+from tools.generate.shapes import Branch, Contract, Shape, allowed_texts, refused_keys, refused_values
 from tools.generate.write import render
 
 
 def fields_source(contract: Contract) -> str:
     """The text of fields.py, not yet formatted: path pattern to words and JSON types, per request model."""
-    tables = []
-    for name in contract.requests:
-        rows = [
-            (repr(pattern), repr(words(shape)), repr(tuple(branch.kind for branch in shape.branches)))
-            for pattern, _, shape in contract.walk(name)
-        ]
-        forms = [
-            (repr(pattern), repr(words(openai_shape(shape))))
-            for pattern, _, shape in contract.walk(name)
-            if shape.openai_form
-        ]
-        tables.append({"name": repr(name), "rows": rows, "forms": forms})
-    return render("fields.py.j2", tables=tables)
+    walks = {name: [(pattern, shape) for pattern, _, shape in contract.walk(name)] for name in contract.requests}
+    forms = {
+        name: [(pattern, openai_shape(shape)) for pattern, shape in rows if shape.openai_form]
+        for name, rows in walks.items()
+    }
+    return render(
+        "fields.py.j2",
+        fields={name: {pattern: words(shape) for pattern, shape in rows} for name, rows in walks.items()},
+        forms={name: {pattern: words(shape) for pattern, shape in rows} for name, rows in forms.items()},
+        kinds={name: {pattern: shape.kinds for pattern, shape in rows} for name, rows in walks.items()},
+    )
 
 
 def defaults_source(contract: Contract) -> str:
     """The text of defaults.py, not yet formatted."""
-    tables = []
-    for name in contract.reach(contract.requests):
-        model = contract.models[name]
-        rows = [(m.name, repr(m.schema["default"])) for m in model.members.values() if "default" in m.schema]
-        if rows:
-            tables.append({"name": name, "rows": rows})
-    return render("defaults.py.j2", tables=tables)
+    models = [contract.models[name] for name in contract.reach(contract.requests)]
+    tables = {model.name: {member.name: member.schema["default"] for member in model.members.values()
+                           if "default" in member.schema} for model in models}  # fmt: skip
+    return render("defaults.py.j2", tables={name: rows for name, rows in tables.items() if rows})
 
 
 def openai_shape(shape: Shape) -> Shape:
     """The shape with the limits that hold where the deployment answers in OpenAI's form."""
-    branches = tuple(
-        Branch(b.kind, shape.openai_form or {}, b.model, b.items, b.free_form, b.examples) for b in shape.branches
-    )
-    return Shape(branches, shape.nullable, shape.where)
+    return replace(shape, branches=tuple(replace(branch, limits=shape.openai_form or {}) for branch in shape.branches))
 
 
 def words(shape: Shape) -> str:
@@ -53,30 +45,27 @@ def words(shape: Shape) -> str:
 
 
 def _branch(branch: Branch) -> str:
-    limits = branch.limits
-    if branch.kind == "boolean":
+    kind, limits = branch.kind, branch.limits
+    if kind == "boolean":
         return str(limits["const"]).lower() if "const" in limits else "true or false"
-    if branch.kind == "string":
+    if kind == "string":
         return _string(limits)
-    if branch.kind in ("integer", "number"):
-        return _number(branch.kind, limits)
-    if branch.kind == "list":
-        inner = (
-            f", each {words(branch.items)}" if branch.items is not None and not branch.items.branches[0].model else ""
-        )
+    if kind in ("integer", "number"):
+        return _number(f"a{'n' if kind == 'integer' else ''} {kind}", limits)
+    if kind == "list":
+        plain = branch.items is not None and not branch.items.branches[0].model
+        inner = f", each {words(branch.items)}" if plain and branch.items is not None else ""
         return f"a {_length(limits, 'minItems', 'maxItems', 'list', 'items')}{inner}"
-    if branch.kind == "object":
-        refused = (limits.get("propertyNames") or {}).get("not", {}).get("enum", ())
-        return "an object" + (f" without the keys {', '.join(refused)}" if refused else "")
-    return "any value"
+    refused = ", ".join(refused_keys(limits))
+    return ("an object" + (f" without the keys {refused}" if refused else "")) if kind == "object" else "any value"
 
 
 def _string(limits: Mapping[str, Any]) -> str:
-    if "const" in limits:
-        return f'the text "{limits["const"]}"'
-    if "enum" in limits:
-        known = ", ".join(f'"{value}"' for value in limits["enum"] if value is not None)
-        return f"one of {known}" + (" in any letter case" if limits.get("x-ignore-case") else "")
+    known = ", ".join(f'"{value}"' for value in allowed_texts(limits))
+    if known:
+        return f"{'one of' if 'enum' in limits else 'the text'} {known}" + " in any letter case" * (
+            "x-ignore-case" in limits
+        )
     text = f"a {_length(limits, 'minLength', 'maxLength', 'string', 'characters')}"
     return text + (f" that matches {limits['pattern']}" if "pattern" in limits else "")
 
@@ -88,21 +77,15 @@ def _length(limits: Mapping[str, Any], low: str, high: str, what: str, unit: str
     return what if not least else f"non-empty {what}" if least == 1 else f"{what} of {least} or more {unit}"
 
 
-def _number(kind: str, limits: Mapping[str, Any]) -> str:
-    name = "an integer" if kind == "integer" else "a number"
-    ends = []
-    if "minimum" in limits and "maximum" in limits:
-        ends.append(f"from {limits['minimum']} to {limits['maximum']}")
-    else:
-        phrases = {"minimum": "at least", "exclusiveMinimum": "greater than", "maximum": "at most",
-                   "exclusiveMaximum": "less than"}  # fmt: skip
-        ends += [f"{phrase} {limits[word]}" for word, phrase in phrases.items() if word in limits]
-    banned = limits.get("not") or {}
-    values = list(banned["enum"]) if "enum" in banned else [banned["const"]] if "const" in banned else []
-    but = f" but not {', '.join(map(str, values))}" if values else ""
-    return f"{name} {' and '.join(ends)}{but}".rstrip()
-
-
-def constant(name: str) -> str:
-    """ChatCompletionRequest becomes CHAT_COMPLETION_REQUEST."""
-    return snake(name).upper()
+def _number(name: str, limits: Mapping[str, Any]) -> str:
+    phrases = {
+        "minimum": "at least",
+        "exclusiveMinimum": "greater than",
+        "maximum": "at most",
+        "exclusiveMaximum": "less than",
+    }
+    ends = [f"{phrase} {limits[word]}" for word, phrase in phrases.items() if word in limits]
+    if {"minimum", "maximum"} <= set(limits):
+        ends = [f"from {limits['minimum']} to {limits['maximum']}"]
+    values = ", ".join(map(str, refused_values(limits)))
+    return f"{name} {' and '.join(ends)}{f' but not {values}' if values else ''}".rstrip()

@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 Where = tuple[str | int, ...]
 """The way from the top of the document to a node: keys and list indices."""
 
-_SCALARS: tuple[tuple[re.Pattern[str], Any], ...] = (
-    (re.compile(r"(?:|~|null)"), lambda text: None),
-    (re.compile(r"true|false"), lambda text: text == "true"),
-    (re.compile(r"[-+]?[0-9]+"), int),
-    (re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"), float),
+_SCALARS: tuple[tuple[str, Any], ...] = (
+    (r"|~|null", lambda text: None),
+    (r"true|false", lambda text: text == "true"),
+    (r"[-+]?[0-9]+", int),
+    (r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?", float),
 )
+"""What plain text means in YAML 1.2: ``on`` and ``off`` are text, 1e-6 is a number."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that is wrong with the spec, and what to do about it."""
 
     line: int
@@ -35,8 +35,7 @@ class SpecError(Exception):
     """The spec cannot be used; carries every finding, by line."""
 
     def __init__(self, path: str, findings: list[Finding]) -> None:
-        self.path = path
-        self.findings = sorted(set(findings), key=lambda finding: (finding.line, finding.message))
+        self.findings = sorted(set(findings))
         super().__init__("\n".join(f"{path}:{finding.line}: {finding.message}" for finding in self.findings))
 
 
@@ -45,103 +44,79 @@ class Document:
     """A loaded YAML file: its data, and where each node stands in the file."""
 
     path: str
-    data: dict[str, Any]
-    lines: dict[Where, int]
+    data: Any = None
+    lines: dict[Where, int] = field(default_factory=lambda: {(): 1})
     findings: list[Finding] = field(default_factory=list)
     blocked: bool = False
-
-    def line(self, where: Where) -> int:
-        """The line of a node, or of its nearest known ancestor."""
-        while where not in self.lines:
-            where = where[:-1]
-        return self.lines[where]
+    """Whether a finding keeps the generated code from running."""
 
     def complain(self, where: Where, message: str, *, blocks: bool = True) -> None:
-        """Note a finding at a node; one that blocks keeps the generated code from running."""
-        self.findings.append(Finding(self.line(where), message))
+        """Note a finding at a node, or at its nearest ancestor that has a line."""
+        while where not in self.lines:
+            where = where[:-1]
+        self.findings.append(Finding(self.lines[where], message))
         self.blocked = self.blocked or blocks
 
     def at(self, where: Where) -> Any:
-        """The data at a place."""
+        """The data at a place; KeyError where there is none."""
         node: Any = self.data
         for key in where:
-            node = node[key]
+            node = (node if isinstance(node, dict) else dict(enumerate(node if isinstance(node, list) else ())))[key]
         return node
-
-    def follow(self, reference: str) -> Where | None:
-        """The place that a ``#/a/b`` reference names, or None where there is nothing."""
-        if not reference.startswith("#/"):
-            return None
-        where: Where = tuple(part.replace("~1", "/").replace("~0", "~") for part in reference[2:].split("/"))
-        try:
-            self.at(where)
-        except (KeyError, TypeError, IndexError):
-            return None
-        return where
 
     def resolve(self, node: Any, where: Where) -> tuple[Any, Where]:
         """A node with its ``$ref`` chain followed; keys beside a ``$ref`` win over the target's.
 
         Returns the merged node and the place where it is defined. A dead or circular reference is a finding and
-        gives an empty schema.
+        gives an empty mapping.
         """
-        seen: set[Where] = set()
         beside: dict[str, Any] = {}
+        seen: set[Where] = set()
         while isinstance(node, dict) and "$ref" in node:
-            target = self.follow(str(node["$ref"]))
-            if target is None or target in seen:
-                why = "points to nothing" if target is None else "points to itself"
-                self.complain(where, f"$ref {node['$ref']} {why}; name an entry that exists in this file")
+            reference = str(node["$ref"])
+            target: Where = tuple(key.replace("~1", "/").replace("~0", "~") for key in reference.split("/")[1:])
+            beside = {**{key: value for key, value in node.items() if key != "$ref"}, **beside}
+            try:
+                node = self.at(target if target not in seen else ("#",))
+            except KeyError:
+                self.complain(where, f"$ref {reference} points to nothing; name an entry that exists in this file")
                 return {}, where
             seen.add(target)
-            beside = {**{key: value for key, value in node.items() if key != "$ref"}, **beside}
-            node, where = self.at(target), target
+            where = target
         return ({**node, **beside} if beside else node), where
+
+    def read(self, node: yaml.Node | None, where: Where = ()) -> Any:
+        """Plain data of a YAML node; notes the line of every key and item on the way."""
+        if isinstance(node, yaml.MappingNode):
+            mapping: dict[str, Any] = {}
+            for key, value in node.value:
+                self.lines[(*where, key.value)] = key.start_mark.line + 1
+                if key.value in mapping:
+                    self.complain((*where, key.value), f"key {key.value} stands twice in one mapping; remove one")
+                mapping[key.value] = self.read(value, (*where, key.value))
+            return mapping
+        if isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                self.lines[(*where, index)] = item.start_mark.line + 1
+            return [self.read(item, (*where, index)) for index, item in enumerate(node.value)]
+        text = str(node.value) if isinstance(node, yaml.ScalarNode) else ""
+        plain = not isinstance(node, yaml.ScalarNode) or node.style is None
+        makers = (make for pattern, make in _SCALARS if plain and re.fullmatch(pattern, text))
+        return next(makers, str)(text)
 
 
 def load(path: Path) -> Document:
     """Parse a spec file.
 
-    Scalars follow YAML 1.2 (so ``on`` and ``off`` are text and 1e-6 is a number). A key that stands twice in one
-    mapping is a finding.
-
     Raises:
         SpecError: the file is not YAML or not a mapping.
     """
+    document = Document(str(path))
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        document.data = document.read(yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise SpecError(str(path), [Finding(line, f"not YAML: {error.problem}; fix the syntax")]) from None
-    document = Document(str(path), {}, {(): 1})
-    data = _plain(node, (), document)
-    if not isinstance(data, dict):
+    if not isinstance(document.data, dict):
         raise SpecError(str(path), [Finding(1, "not a mapping; a spec starts with `openapi: 3.1.0`")])
-    document.data = data
     return document
-
-
-def _plain(node: yaml.Node | None, where: Where, document: Document) -> Any:
-    """Plain data of a YAML node; notes the line of every key and item on the way."""
-    if isinstance(node, yaml.MappingNode):
-        mapping: dict[str, Any] = {}
-        for key_node, value in node.value:
-            key, line = str(key_node.value), key_node.start_mark.line + 1
-            if key in mapping:
-                document.findings.append(Finding(line, f"key {key} stands twice in one mapping; remove one"))
-            document.lines[(*where, key)] = line
-            mapping[key] = _plain(value, (*where, key), document)
-        return mapping
-    if isinstance(node, yaml.SequenceNode):
-        items = []
-        for index, item in enumerate(node.value):
-            document.lines[(*where, index)] = item.start_mark.line + 1
-            items.append(_plain(item, (*where, index), document))
-        return items
-    if isinstance(node, yaml.ScalarNode):
-        if node.style is None:
-            for pattern, make in _SCALARS:
-                if pattern.fullmatch(node.value):
-                    return make(node.value)
-        return node.value
-    return None

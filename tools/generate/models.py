@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import keyword
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from datamodel_code_generator import InputFileType, PythonVersion, generate
 from datamodel_code_generator.enums import DataModelType
 
-from tools.generate.shapes import Branch, Contract, Shape
+from tools.generate.shapes import Branch, Contract, Model, Shape, allowed_texts, refused_keys, refused_values
 
 _HEAD = '''"""The schemas of the contract as pydantic models. Generated from the spec; do not edit."""
 
@@ -27,6 +29,8 @@ from pydantic import Field, StrictBool, StrictStr
 
 from .base import ContractModel, Integer, Keys, NotNull, OneOf, RequestModel
 '''
+_PLACEHOLDER_CONFIG = "    model_config = ConfigDict(\n        arbitrary_types_allowed=True,\n    )\n"
+"""What datamodel-code-generator adds for types that it does not know."""
 
 
 def models_source(contract: Contract) -> str:
@@ -36,29 +40,9 @@ def models_source(contract: Contract) -> str:
         RuntimeError: datamodel-code-generator gave something else than one module.
     """
     slots: dict[str, str] = {}
-    schemas = {}
-    for model in contract.models.values():
-        properties = {}
-        for member in model.members.values():
-            slot = f"Slot{len(slots)}_"
-            text = annotation(member.shape)
-            if member.required:
-                slots[slot] = text + (" | None" if member.shape.nullable else "")
-            elif member.shape.nullable:
-                slots[slot] = f"{text} | None = None"
-            else:
-                slots[slot] = f"Annotated[{text} | None, NotNull(), Field(exclude_if=lambda v: v is None)] = None"
-            properties[member.name] = {
-                "customTypePath": f"slots.{slot}", "description": str(member.schema.get("description") or ""),
-            }  # fmt: skip
-        required = [member.name for member in model.members.values() if member.required]
-        schemas[model.name] = {
-            "type": "object", "description": model.description, "required": required, "properties": properties,
-        }  # fmt: skip
-    copy = {"openapi": "3.1.0", "info": {"title": "contract", "version": "1"}, "paths": {},
-            "components": {"schemas": schemas}}  # fmt: skip
+    schemas = {model.name: _schema(model, slots) for model in contract.models.values()}
     module = generate(
-        json.dumps(copy),
+        json.dumps({"openapi": "3.1.0", "info": {}, "paths": {}, "components": {"schemas": schemas}}),
         input_file_type=InputFileType.OpenAPI,
         output_model_type=DataModelType.PydanticV2BaseModel,
         base_class="generated.base.ContractModel",
@@ -73,78 +57,77 @@ def models_source(contract: Contract) -> str:
     )
     if not isinstance(module, str):
         raise RuntimeError(f"datamodel-code-generator gave {type(module).__name__} where one module was expected")
-    return _HEAD + _fill(module[module.index("\nclass ") :], slots)
+    text = module[module.index("\nclass ") :].replace(_PLACEHOLDER_CONFIG, "")
+    return _HEAD + re.sub(r"(Slot\d+_)(?: \| None = None)?", lambda found: slots[found.group(1)], text)
 
 
-def _fill(text: str, slots: dict[str, str]) -> str:
-    """Put the real types in, and drop the configuration that only the placeholders needed."""
-    text = re.sub(r"    model_config = ConfigDict\(\n        arbitrary_types_allowed=True,\n    \)\n", "", text)
-    return re.sub(r"(Slot\d+_)(?: \| None = None)?", lambda found: slots[found.group(1)], text)
+def _schema(model: Model, slots: dict[str, str]) -> dict[str, Any]:
+    """A model in the working copy; what its placeholders stand for is added to ``slots``."""
+    properties = {}
+    for member in model.members.values():
+        slot, text = f"Slot{len(slots)}_", annotation(member.shape)
+        if member.required:
+            slots[slot] = text + (" | None" if member.shape.nullable else "")
+        elif member.shape.nullable:
+            slots[slot] = f"{text} | None = None"
+        else:
+            slots[slot] = f"Annotated[{text} | None, NotNull(), Field(exclude_if=lambda v: v is None)] = None"
+        properties[member.name] = {"customTypePath": f"slots.{slot}", **_described(member.schema)}
+    required = [member.name for member in model.members.values() if member.required]
+    return {"type": "object", "required": required, "properties": properties, **_described(model.schema)}
+
+
+def _described(schema: Mapping[str, Any]) -> dict[str, str]:
+    return {"description": str(schema.get("description") or "")}
 
 
 def annotation(shape: Shape) -> str:
     """The Python type of a shape, null left out."""
     parts = [_branch(branch, shape) for branch in shape.branches]
-    if len(parts) == 1:
-        return parts[0]
     tags = ", ".join(repr(branch.kind) for branch in shape.branches)
-    return f"Annotated[{' | '.join(parts)}, OneOf({tags})]"
+    return parts[0] if len(parts) == 1 else f"Annotated[{' | '.join(parts)}, OneOf({tags})]"
 
 
 def _branch(branch: Branch, shape: Shape) -> str:
-    limits = branch.limits
-    if branch.kind == "string":
-        return _string(branch)
-    if branch.kind == "integer":
-        other = f", openai_form={_integer({'not': None, **shape.openai_form})}" if shape.openai_form else ""
+    kind, limits = branch.kind, branch.limits
+    if kind == "string":
+        return _string(limits)
+    if kind == "integer":
+        other = f", openai_form={_integer(shape.openai_form)}" if shape.openai_form else ""
         return f"Annotated[int, {_integer(limits, other)}]"
-    if branch.kind == "number":
-        names = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
-        bounds = "".join(f", {short}={limits[word]!r}" for word, short in names.items() if word in limits)
+    if kind == "number":
+        bounds = _words(limits, minimum="ge", exclusiveMinimum="gt", maximum="le", exclusiveMaximum="lt")
         return f"Annotated[float, Field(strict=True, allow_inf_nan=False{bounds})]"
-    if branch.kind == "boolean":
+    if kind == "boolean":
         return f"Literal[{limits['const']}]" if "const" in limits else "StrictBool"
-    if branch.kind == "list":
-        lengths = _lengths(limits, "minItems", "maxItems")
-        return f"Annotated[list[{_item(branch.items)}], Field(fail_fast=True{lengths})]"
-    if branch.kind == "object":
-        text = branch.model or f"dict[str, {_item(branch.items)}]"
-        refused = tuple((limits.get("propertyNames") or {}).get("not", {}).get("enum", ()))
-        return f"Annotated[{text}, Keys({', '.join(map(repr, refused))})]" if refused else text
-    return "Any"
+    item = "Any" if branch.items is None else annotation(branch.items) + " | None" * branch.items.nullable
+    if kind == "list":
+        lengths = _words(limits, minItems="min_length", maxItems="max_length")
+        return f"Annotated[list[{item}], Field(fail_fast=True{lengths})]"
+    text = branch.model or f"dict[str, {item}]" if kind == "object" else "Any"
+    keys = ", ".join(map(repr, refused_keys(limits)))
+    return f"Annotated[{text}, Keys({keys})]" if keys else text
 
 
-def _item(shape: Shape | None) -> str:
-    return "Any" if shape is None else annotation(shape) + (" | None" if shape.nullable else "")
+def _words(limits: Mapping[str, Any], **names: str) -> str:
+    """Keywords of JSON Schema as arguments of pydantic's Field."""
+    return "".join(f", {name}={limits[word]!r}" for word, name in names.items() if word in limits)
 
 
-def _integer(limits: object, more: str = "") -> str:
-    words = dict(limits) if isinstance(limits, dict) else {}
-    low = words["exclusiveMinimum"] + 1 if "exclusiveMinimum" in words else words.get("minimum")
-    high = words["exclusiveMaximum"] - 1 if "exclusiveMaximum" in words else words.get("maximum")
-    banned = words.get("not") or {}
-    values = tuple(banned["enum"]) if "enum" in banned else (banned["const"],) if "const" in banned else ()
-    bounds = [f"{word}={value}" for word, value in (("ge", low), ("le", high)) if value is not None]
-    bounds += [f"exclude={values}"] if values else []
-    return f"Integer({', '.join(bounds)}{more})"
+def _integer(limits: Mapping[str, Any], more: str = "") -> str:
+    low = limits["exclusiveMinimum"] + 1 if "exclusiveMinimum" in limits else limits.get("minimum")
+    high = limits["exclusiveMaximum"] - 1 if "exclusiveMaximum" in limits else limits.get("maximum")
+    bounds = {"ge": low, "le": high, "exclude": refused_values(limits) or None}
+    return f"Integer({', '.join(f'{word}={value}' for word, value in bounds.items() if value is not None)}{more})"
 
 
-def _string(branch: Branch) -> str:
-    limits = branch.limits
-    values = [limits["const"]] if "const" in limits else [v for v in limits.get("enum", ()) if v is not None]
-    if values and limits.get("x-ignore-case"):
-        choice = "|".join(re.escape(value) for value in values)
-        return f"Annotated[str, Field(strict=True, pattern={f'(?i)^(?:{choice})$'!r})]"
-    if values:
+def _string(limits: Mapping[str, Any]) -> str:
+    values, choice = allowed_texts(limits), "|".join(map(re.escape, allowed_texts(limits)))
+    if values and not limits.get("x-ignore-case"):
         return f"Literal[{', '.join(map(repr, values))}]"
-    lengths = _lengths(limits, "minLength", "maxLength")
-    pattern = f", pattern={limits['pattern']!r}" if "pattern" in limits else ""
-    return f"Annotated[str, Field(strict=True{lengths}{pattern})]" if lengths or pattern else "StrictStr"
-
-
-def _lengths(limits: object, low: str, high: str) -> str:
-    words = dict(limits) if isinstance(limits, dict) else {}
-    return "".join(f", {to}={words[key]}" for key, to in ((low, "min_length"), (high, "max_length")) if key in words)
+    words = {**limits, "pattern": f"(?i)^(?:{choice})$"} if values else limits
+    arguments = _words(words, minLength="min_length", maxLength="max_length", pattern="pattern")
+    return f"Annotated[str, Field(strict=True{arguments})]" if arguments else "StrictStr"
 
 
 def attribute(name: str) -> bool:

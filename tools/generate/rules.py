@@ -18,17 +18,15 @@ def rules_source(contract: Contract) -> str:
     normal = _with(contract, lambda model: bool(model.normalise))
     functions = [_check(contract, contract.models[name], obeying) for name in obeying]
     functions += [_normalise(contract, contract.models[name], normal) for name in normal]
-    schemas = [
-        ({"constant": _constant(model.name), "key": repr(model.name)}, [_entry(rule) for rule in model.rules])
-        for model in contract.models.values()
-        if model.rules
-    ]
     return render(
         "rules.py.j2",
-        schemas=schemas,
+        tables={
+            model.name: [_entry(rule) for rule in model.rules] for model in contract.models.values() if model.rules
+        },
         functions=functions,
-        checks=[(repr(name), f"check_{snake(name)}") for name in obeying],
-        normalisers=[(repr(name), f"normalise_{snake(name)}") for name in normal],
+        checks={name: f"check_{snake(name)}" for name in obeying},
+        normalisers={name: f"normalise_{snake(name)}" for name in normal},
+        constant=_constant,
     )
 
 
@@ -41,19 +39,18 @@ def _constant(name: str) -> str:
     return f"_{snake(name).upper()}"
 
 
-def profile_source(rule: Rule) -> str:
-    """A rule's profile as the arguments of a Deployment."""
-    features = sorted(rule.profile.get("features") or ())
-    parts = [f"features=frozenset({features!r})"] if features else []
-    parts += [f"model_type={rule.profile['model_type']!r}"] if rule.profile.get("model_type") else []
-    return ", ".join(parts)
-
-
-def _entry(rule: Rule) -> dict[str, str]:
-    profile = profile_source(rule)
-    more = f", profile=Deployment({profile})" if profile else ""
-    more += ", relaxable=True" if rule.relaxable else ""
-    return {"id": repr(rule.id), "message": repr(rule.message), "fields": repr(rule.fields), "more": more}
+def _entry(rule: Rule) -> str:
+    """An entry of a schema's table of rules."""
+    profile = {"features": sorted(rule.profile.get("features") or ()), "model_type": rule.profile.get("model_type")}
+    words = [
+        f"{word}={f'frozenset({value})' if word == 'features' else repr(value)}"
+        for word, value in profile.items()
+        if value
+    ]
+    more = f", profile=Deployment({', '.join(words)})" if words else ""
+    return (
+        f"{rule.id!r}: Rule({rule.id!r}, {rule.message!r}, {rule.fields!r}{more}{', relaxable=True' * rule.relaxable})"
+    )
 
 
 def _with(contract: Contract, has: Callable[[Model], bool]) -> list[str]:
@@ -67,8 +64,8 @@ def _check(contract: Contract, model: Model, obeying: list[str]) -> str:
         f'    """{model.name}: the rules of its members, then its own {len(model.rules)}, as the spec lists them."""'
     )
     for member in model.members.values():
-        place = f'(*path, "{member.name}"'
-        lines += _descend(f"self.{member.name}", member.shape, obeying, "check", place, ", server, found", 1)
+        call = "check_{model}({value}, (*path, {path}), server, found)"
+        lines += _descend(f"self.{member.name}", member.shape, obeying, call, repr(member.name))
     for rule in model.rules:
         source = compile_rule(rule.cel, contract, model.name).source
         lines.append(f"    if not ({source}):")
@@ -76,36 +73,34 @@ def _check(contract: Contract, model: Model, obeying: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _descend(
-    value: str, shape: Shape, wanted: list[str], verb: str, place: str, rest: str, depth: int
-) -> Iterator[str]:
-    """Lines that call a function on every wanted model inside a value."""
-    indent = "    " * depth
+def _descend(value: str, shape: Shape, wanted: list[str], call: str, path: str, depth: int = 1) -> Iterator[str]:
+    """Lines that call a function on every wanted model inside a value.
+
+    Args:
+        call: the call's text, with ``{model}``, ``{value}`` and ``{path}`` to fill in.
+        path: the items of the path so far, as text.
+    """
+    indent, types = (
+        "    " * depth,
+        {"string": "str", "list": "list", "boolean": "bool", "integer": "int", "number": "float"},
+    )
     for branch in shape.branches:
         if branch.kind == "list" and branch.items is not None and set(inside(branch.items)) & set(wanted):
-            test = f"isinstance({value}, list)" if len(shape.branches) > 1 else f"{value} is not None"
-            index = f"i{depth}" if verb == "check" else ""
-            loop = f"{index}, item{depth} in enumerate({value})" if index else f"item{depth} in {value}"
-            yield f"{indent}if {test}:"
-            yield f"{indent}    for {loop}:"
-            yield from _descend(f"item{depth}", branch.items, wanted, verb, f"{place}, {index}", rest, depth + 2)
+            yield f"{indent}if isinstance({value}, list):"
+            yield f"{indent}    for i{depth}, item{depth} in enumerate({value}):"
+            yield from _descend(f"item{depth}", branch.items, wanted, call, f"{path}, i{depth}", depth + 2)
         elif branch.model in wanted:
-            others = {"string": "str", "list": "list", "boolean": "bool", "integer": "int", "number": "float"}
-            types = ", ".join(["type(None)", *(others[b.kind] for b in shape.branches if b is not branch)])
-            guard = f"not isinstance({value}, ({types}))" if "," in types else f"{value} is not None"
-            where = f"{place}), " if verb == "check" else ""
-            if value.startswith("item") and not shape.nullable and len(shape.branches) == 1:
-                yield f"{indent}{verb}_{snake(branch.model)}({value}, {where.removesuffix(', ')}{rest})"
-            else:
-                yield f"{indent}if {guard}:"
-                yield f"{indent}    {verb}_{snake(branch.model)}({value}, {where.removesuffix(', ')}{rest})"
+            others = [types[other.kind] for other in shape.branches if other is not branch]
+            several = f"not isinstance({value}, ({', '.join([*others, 'type(None)'])}))"
+            yield f"{indent}if {several if others else f'{value} is not None'}:"
+            yield f"{indent}    {call.format(model=snake(branch.model), value=value, path=path)}"
 
 
 def _normalise(contract: Contract, model: Model, normal: list[str]) -> str:
     lines = [f"def normalise_{snake(model.name)}(self: Any, server: Deployment) -> None:"]
     lines.append(f'    """{model.name}: what the spec\'s x-normalize lists, in its order, in place."""')
     for member in model.members.values():
-        lines += _descend(f"self.{member.name}", member.shape, normal, "normalise", "", "server", 1)
+        lines += _descend(f"self.{member.name}", member.shape, normal, "normalise_{model}({value}, server)", "")
     for step in model.normalise:
         target = f"self.{step['field']}"
         if step["kind"] == "empty-is-null":

@@ -8,10 +8,8 @@ from typing import Any
 
 from tools.generate.load import Document, Where
 
-KINDS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "array": "list",
-         "object": "object"}  # fmt: skip
+KINDS = {kind: kind for kind in ("string", "integer", "number", "boolean")} | {"array": "list", "object": "object"}
 """JSON Schema types, and what they are called here and in messages."""
-
 LIMITS = {
     "string": {"minLength", "maxLength", "pattern", "enum", "const", "x-ignore-case"},
     "integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "not", "x-unbounded", "x-openai-form"},
@@ -22,9 +20,9 @@ LIMITS = {
 }
 """The keywords that limit a value, by kind."""
 STRUCTURE = {"type", "items", "oneOf", "anyOf", "properties", "required", "additionalProperties", "$ref"}
-NOTES = {"description", "title", "default", "example", "examples", "deprecated", "format", "x-source"}
-MODEL_NOTES = {"x-base", "x-validations", "x-normalize"}
-
+NOTES = {"description", "title", "default", "example", "examples", "deprecated", "format",
+         "x-source", "x-base", "x-validations", "x-normalize"}  # fmt: skip
+RULE_NEEDS, RULE_MAY_HAVE = {"rule", "message", "fields", "example_ok", "example_bad"}, {"id", "profile", "relaxable"}
 _SHAPED: dict[str, Callable[[Any], bool]] = {
     "enum": lambda value: all(item is None or isinstance(item, str) for item in value),
     "const": lambda value: isinstance(value, str | bool),
@@ -59,10 +57,10 @@ class Shape:
     openai_form: Mapping[str, Any] | None = None
     examples: tuple[Any, ...] = ()
 
-    def branch(self, value: Any) -> Branch | None:
-        """The branch that a JSON value belongs to, by its JSON type."""
-        fits = [branch for branch in self.branches if branch.kind == "any" or is_kind(value, branch.kind)]
-        return fits[0] if fits else None
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The JSON types that are allowed, null aside."""
+        return tuple(branch.kind for branch in self.branches)
 
     def of(self, kind: str) -> Branch | None:
         """The branch of a kind, if there is one."""
@@ -100,12 +98,18 @@ class Model:
     name: str
     members: Mapping[str, Member]
     rules: tuple[Rule, ...]
-    normalise: tuple[Mapping[str, Any], ...]
-    base: Mapping[str, Any]
-    examples: tuple[Any, ...]
-    description: str
+    schema: Mapping[str, Any]
     where: Where
-    free_form: bool
+
+    @property
+    def normalise(self) -> list[dict[str, Any]]:
+        """The steps of x-normalize."""
+        return self.schema.get("x-normalize") or []
+
+    @property
+    def free_form(self) -> bool:
+        """Whether its unknown members are the client's own."""
+        return bool(self.schema.get("x-free-form"))
 
 
 @dataclass(frozen=True)
@@ -180,21 +184,30 @@ def inside(shape: Shape) -> list[str]:
     return found
 
 
-def is_kind(value: Any, kind: str) -> bool:
-    """Whether a JSON value has a type; an integral float is an integer too, true is no number."""
-    if kind in ("integer", "number"):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and (kind == "number" or isinstance(value, int) or value.is_integer())
-    types = {"string": str, "boolean": bool, "list": list, "object": dict}
-    return isinstance(value, types[kind])
+def allowed_texts(limits: Mapping[str, Any]) -> list[str]:
+    """The only texts that a string may be, by const or enum; none where it is free."""
+    values = [limits["const"]] if "const" in limits else limits.get("enum") or []
+    return [str(value) for value in values if value is not None]
+
+
+def refused_values(limits: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values that ``not`` takes out."""
+    banned = limits.get("not") or {}
+    return tuple(banned.get("enum") or ([banned["const"]] if "const" in banned else ()))
+
+
+def refused_keys(limits: Mapping[str, Any]) -> list[str]:
+    """The keys that ``propertyNames`` refuses."""
+    return list((limits.get("propertyNames") or {}).get("not", {}).get("enum", ()))
 
 
 def read(document: Document) -> Contract:
     """Read a document into models and operations; what cannot be read becomes a finding in the document."""
     reader = _Reader(document)
-    schemas = (document.data.get("components") or {}).get("schemas") or {}
-    for name in schemas:
-        reader.named(name)
+    for name in (document.data.get("components") or {}).get("schemas") or {}:
+        schema, where = document.resolve(*reader.at(("components", "schemas", name)))
+        if isinstance(schema, dict) and isinstance(schema.get("properties"), dict):
+            reader.model(name, schema, where)
     return Contract(document, reader.models, tuple(reader.operations()), reader.listed)
 
 
@@ -202,80 +215,61 @@ class _Reader:
     """Builds the models; anonymous objects get the name of their model and member."""
 
     def __init__(self, document: Document) -> None:
-        self.document = document
+        self.document, self.complain = document, document.complain
         self.models: dict[str, Model] = {}
         self.open: set[str] = set()
         self.listed: set[Where] = set()
 
-    def named(self, name: str) -> None:
-        where: Where = ("components", "schemas", name)
-        schema, where = self.document.resolve(self.document.at(where), where)
-        if isinstance(schema, dict) and schema.get("properties") is not None and name not in self.models:
-            self.model(name, schema, where)
+    def at(self, where: Where) -> tuple[Any, Where]:
+        """The data at a place, with the place."""
+        return self.document.at(where), where
 
     def model(self, name: str, schema: dict[str, Any], where: Where) -> None:
+        """Read an object schema with members, once."""
         if name in self.open:
-            self.document.complain(where, f"schema {name} contains itself; recursive schemas are not supported")
+            self.complain(where, f"schema {name} contains itself; recursive schemas are not supported")
+        if name in self.open or name in self.models:
             return
         self.open.add(name)
-        required = set(schema.get("required") or [])
-        properties = schema.get("properties") or {}
-        for missing in sorted(required - set(properties)):
-            self.document.complain((*where, "required"), f"required names {missing}, which is no property; remove it")
-        members: dict[str, Member] = {}
-        for key, node in properties.items():
-            at = (*where, "properties", key)
-            merged, _ = self.document.resolve(node, at)
+        required, members = list(schema.get("required") or []), {}
+        for missing in sorted(set(required) - set(schema["properties"])):
+            self.complain((*where, "required"), f"required names {missing}, which is no property; remove it")
+        for key, node in schema["properties"].items():
+            at: Where = (*where, "properties", key)
             shape = self.shape(node, at, name + "".join(part.title() for part in key.split("_")))
-            members[key] = Member(key, shape, key in required, merged, at)
+            members[key] = Member(key, shape, key in required, self.document.resolve(node, at)[0], at)
+        self.models[name] = Model(name, members, tuple(self.rules(schema, where)), schema, where)
         self.open.discard(name)
-        self.models[name] = Model(
-            name, members, tuple(self.rules(schema, where)), tuple(schema.get("x-normalize") or ()),
-            schema.get("x-base") or {}, tuple(schema.get("examples") or ()), str(schema.get("description") or ""),
-            where, bool(schema.get("x-free-form")),
-        )  # fmt: skip
 
     def shape(self, node: Any, at: Where, name: str) -> Shape:
         """Read one schema; ``name`` is for an anonymous object in it."""
-        if isinstance(node, dict) and "$ref" in node:
-            target = str(node["$ref"]).rsplit("/", 1)[-1]
-            name = target if self.document.follow(str(node["$ref"])) else name
         schema, where = self.document.resolve(node, at)
-        if not isinstance(schema, dict):
-            self.document.complain(at, "a schema must be a mapping")
-            return Shape((Branch("any"),), False, at)
+        name = str(where[-1]) if where != at else name
         types = schema.get("type", [])
         types = types if isinstance(types, list) else [types]
         self.keywords(schema, where, types)
-        options = schema.get("oneOf") or schema.get("anyOf")
-        if options is not None:
-            word = "oneOf" if "oneOf" in schema else "anyOf"
-            parts = [
-                self.shape(option, (*where, word, index), f"{name}{index}")
-                for index, option in enumerate(options)
-                if option != {"type": "null"}
-            ]
-            branches = tuple(branch for part in parts for branch in part.branches)
-            nullable = {"type": "null"} in options or any(part.nullable for part in parts)
-            return Shape(branches, nullable, at, None, tuple(schema.get("examples") or ()))
-        branches = tuple(self.branch(kind, schema, where, name) for kind in types if kind != "null")
-        return Shape(branches or (Branch("any"),), not types or "null" in types, at, schema.get("x-openai-form"))
+        examples, word = tuple(schema.get("examples") or ()), "oneOf" if "oneOf" in schema else "anyOf"
+        if word not in schema:
+            branches = [self.branch(kind, schema, where, name) for kind in types if kind != "null"] or [Branch("any")]
+            form = schema.get("x-openai-form")
+            return Shape(tuple(branches), not types or "null" in types, at, form, examples)
+        options = [option for option in enumerate(schema[word]) if option[1] != {"type": "null"}]
+        parts = [self.shape(option, (*where, word, index), f"{name}{index}") for index, option in options]
+        nullable = len(options) < len(schema[word]) or any(part.nullable for part in parts)
+        return Shape(tuple(branch for part in parts for branch in part.branches), nullable, at, None, examples)
 
     def branch(self, kind: str, schema: dict[str, Any], where: Where, name: str) -> Branch:
         if kind not in KINDS:
-            self.document.complain(where, f"type {kind} is unknown; use one of {', '.join(KINDS)}, null")
+            self.complain(where, f"type {kind} is unknown; use one of {', '.join(KINDS)}, null")
             return Branch("any")
         kind = KINDS[kind]
         limits = {key: schema[key] for key in sorted(LIMITS[kind]) if key in schema}
         free, examples = bool(schema.get("x-free-form")), tuple(schema.get("examples") or ())
-        if kind == "object" and schema.get("properties") is not None:
-            if name not in self.models:
-                self.model(name, schema, where)
+        if kind == "object" and isinstance(schema.get("properties"), dict):
+            self.model(name, schema, where)
             return Branch(kind, limits, name, None, free, examples)
         inner = {"list": "items", "object": "additionalProperties"}.get(kind, "")
-        items = None
-        if isinstance(schema.get(inner), dict):
-            items = self.shape(schema[inner], (*where, inner), name)
+        items = self.shape(schema[inner], (*where, inner), name) if isinstance(schema.get(inner), dict) else None
         return Branch(kind, limits, "", items, free or kind == "object", examples)
 
     def keywords(self, schema: dict[str, Any], where: Where, kinds: list[str]) -> None:
@@ -284,64 +278,53 @@ class _Reader:
         acting = set().union(*(LIMITS[KINDS[kind]] for kind in kinds if kind in KINDS))
         for key, value in schema.items():
             what = f"{'extension' if key.startswith('x-') else 'keyword'} {key}"
-            if key not in STRUCTURE | NOTES | MODEL_NOTES | limits:
-                self.document.complain(
-                    (*where, key), f"{what} is not supported here; say it with a supported one or a rule"
-                )
+            if key not in STRUCTURE | NOTES | limits:
+                self.complain((*where, key), f"{what} is not supported here; say it with a supported one or a rule")
             elif key in limits - acting:
-                self.document.complain((*where, key), f"{what} does nothing for this type; move or remove it")
-            elif not _SHAPED.get(key, lambda value: True)(value):
-                self.document.complain(
-                    (*where, key), f"{key} {value!r} is not supported here; see the spec's conventions"
-                )
+                self.complain((*where, key), f"{what} does nothing for this type; move or remove it")
+            elif key in _SHAPED and not _SHAPED[key](value):
+                self.complain((*where, key), f"{key} {value!r} is not supported here; see the spec's conventions")
 
     def rules(self, schema: dict[str, Any], where: Where) -> Iterator[Rule]:
         for index, node in enumerate(schema.get("x-validations") or []):
-            at: Where = (*where, "x-validations", index)
-            entry, place = self.document.resolve(node, at)
+            entry, place = self.document.resolve(node, (*where, "x-validations", index))
             if not entry:
                 continue
             self.listed.add(place)
-            unknown = set(entry) - {"id", "rule", "message", "fields", "example_ok", "example_bad", "profile",
-                                    "relaxable"}  # fmt: skip
-            for key in sorted(unknown):
-                self.document.complain((*place, key), f"{key} is no part of a rule; remove it")
-            missing = {"rule", "message", "fields", "example_ok", "example_bad"} - set(entry)
-            for key in sorted(missing):
-                self.document.complain(place, f"the rule has no {key}; add it")
             name = str(entry.get("id") or (place[-1] if place[:2] == ("components", "x-rules") else ""))
-            if not name:
-                self.document.complain(place, "an inline rule has no id; add it")
-            if name and not missing:
-                yield Rule(
-                    name, str(entry["rule"]), str(entry["message"]), tuple(entry["fields"]),
-                    entry.get("profile") or {}, bool(entry.get("relaxable")), place,
-                )  # fmt: skip
+            for key in sorted(set(entry) - RULE_NEEDS - RULE_MAY_HAVE):
+                self.complain((*place, key), f"{key} is no part of a rule; remove it")
+            lacks = sorted(RULE_NEEDS - set(entry)) + ([] if name else ["id"])
+            for key in lacks:
+                self.complain(place, f"the rule has no {key}; add it")
+            if not lacks:
+                message, fields = str(entry["message"]), tuple(entry["fields"])
+                profile, relaxable = entry.get("profile") or {}, bool(entry.get("relaxable"))
+                yield Rule(name, str(entry["rule"]), message, fields, profile, relaxable, place)
 
     def operations(self) -> Iterator[Operation]:
-        for path, methods in (self.document.data.get("paths") or {}).items():
-            for method, node in methods.items():
-                where: Where = ("paths", path, method)
-                body, at = self.document.resolve(node.get("requestBody") or {}, (*where, "requestBody"))
-                media = ((body.get("content") or {}).get("application/json") or {}).get("schema")
-                names = self.targets(media, (*at, "content", "application/json", "schema")) if media else ()
-                answers = []
-                for status, reply in (node.get("responses") or {}).items():
-                    reply, at = self.document.resolve(reply, (*where, "responses", status))
-                    for kind, content in (reply.get("content") or {"": {}}).items():
-                        schema = content.get("schema")
-                        models = self.targets(schema, (*at, "content", kind, "schema")) if schema else ()
-                        answers.append(Answer(int(status), kind, models))
-                known = [
-                    self.document.resolve(parameter, (*where, "parameters", index))[0]
-                    for index, parameter in enumerate(node.get("parameters") or [])
-                ]
-                places = tuple(str(item["name"]) for item in known if item.get("in") == "path")
-                yield Operation(
-                    str(node.get("operationId")), method, path, names[0] if names else None, tuple(answers),
-                    str(node.get("summary") or ""), places,
-                )  # fmt: skip
+        routes = [(path, method) for path, methods in self.document.data["paths"].items() for method in methods]
+        for path, method in routes:
+            node, where = self.at(("paths", path, method))
+            name = "".join(part.title() for part in str(node.get("operationId")).split("_"))
+            body, at = self.document.resolve(node.get("requestBody") or {}, (*where, "requestBody"))
+            requests = [models for _, models in self.bodies(body, at, name + "Body")]
+            answers = []
+            for status, reply in (node.get("responses") or {}).items():
+                reply, at = self.document.resolve(reply, (*where, "responses", status))
+                bodies = self.bodies(reply, at, f"{name}{status}Body") or [("", ())]
+                answers += [Answer(int(status), media, models) for media, models in bodies]
+            known = [self.document.resolve(parameter, where)[0] for parameter in node.get("parameters") or []]
+            yield Operation(
+                str(node.get("operationId")), method, path, requests[0][0] if requests else None, tuple(answers),
+                str(node.get("summary") or ""), tuple(item["name"] for item in known if item.get("in") == "path"),
+            )  # fmt: skip
 
-    def targets(self, node: Any, at: Where) -> tuple[str, ...]:
-        """Names of the models that a body schema allows."""
-        return tuple(dict.fromkeys(inside(self.shape(node, at, "Body"))))
+    def bodies(self, node: dict[str, Any], at: Where, name: str) -> list[tuple[str, tuple[str, ...]]]:
+        """The media types of a body, each with the names of the models that it allows."""
+        found = []
+        for media, content in (node.get("content") or {}).items():
+            place: Where = (*at, "content", media, "schema")
+            shape = self.shape(content["schema"], place, name) if "schema" in content else None
+            found.append((media, tuple(dict.fromkeys(inside(shape))) if shape else ()))
+        return found
