@@ -30,7 +30,11 @@ class ScriptedFront(MockFront):
         state = GenerationState()
         stats = Stats(prompt_tokens=len(request.prompt_ids))
         task = asyncio.create_task(self._write(state, stats))
-        return Generation(state, stats, task.cancel)
+
+        def cancel() -> None:
+            task.cancel()
+
+        return Generation(state, stats, cancel)
 
     async def _write(self, state: GenerationState, stats: Stats) -> None:
         for index in range(EVENTS):
