@@ -435,7 +435,7 @@ def distinct(items: Iterable[Any]) -> list[Any]:
 
 
 def check_content_part(self: Any, path: Path, server: Deployment, found: Found) -> None:
-    """ContentPart: the rules of its members, then its own 1, as the spec lists them."""
+    """ContentPart: its members' rules, then its own 1, as the spec lists them."""
     if not (
         (1 if self.text is not None else 0)
         + (1 if self.image_url is not None else 0)
@@ -456,7 +456,7 @@ def check_content_part(self: Any, path: Path, server: Deployment, found: Found) 
 
 
 def check_message(self: Any, path: Path, server: Deployment, found: Found) -> None:
-    """Message: the rules of its members, then its own 3, as the spec lists them."""
+    """Message: its members' rules, then its own 3, as the spec lists them."""
     if isinstance(self.content, list):
         for i1, item1 in enumerate(self.content):
             if item1 is not None:
@@ -474,7 +474,7 @@ def check_message(self: Any, path: Path, server: Deployment, found: Found) -> No
 
 
 def check_chat_completion_request(self: Any, path: Path, server: Deployment, found: Found) -> None:
-    """ChatCompletionRequest: the rules of its members, then its own 40, as the spec lists them."""
+    """ChatCompletionRequest: its members' rules, then its own 40, as the spec lists them."""
     if isinstance(self.messages, list):
         for i1, item1 in enumerate(self.messages):
             if item1 is not None:
@@ -650,7 +650,7 @@ def check_chat_completion_request(self: Any, path: Path, server: Deployment, fou
 
 
 def check_completion_request(self: Any, path: Path, server: Deployment, found: Found) -> None:
-    """CompletionRequest: the rules of its members, then its own 24, as the spec lists them."""
+    """CompletionRequest: its members' rules, then its own 24, as the spec lists them."""
     if not (
         self.use_beam_search is not None
         and self.use_beam_search

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from tools.contract.corpus import build, dump
@@ -24,16 +23,8 @@ SPEC = ROOT / "spec" / "openapi.yaml"
 OUT = ROOT / "generated"
 
 
-@dataclass(frozen=True)
-class Generated:
-    """What a spec gives: the contract, and the text of every file."""
-
-    contract: Contract
-    files: dict[str, str]
-
-
-def generate(spec_path: Path) -> Generated:
-    """Everything that the spec gives, without writing it.
+def generate(spec_path: Path) -> dict[str, str]:
+    """The text of every file that the spec gives, by name; nothing is written.
 
     Raises:
         SpecError: the spec is wrong; carries all findings.
@@ -48,29 +39,25 @@ def generate(spec_path: Path) -> Generated:
     with tempfile.TemporaryDirectory() as folder:
         write(files, Path(folder))
         package = load_package(Path(folder))
-        check_behaviour(contract, package)
-        if document.findings:
-            raise SpecError(document.path, document.findings)
-        cases, wrong = build(contract, package)
+    check_behaviour(contract, package)
+    if document.findings:
+        raise SpecError(document.path, document.findings)
+    cases, wrong = build(contract, package)
     if wrong:
         raise SpecError(document.path, [Finding(1, f"the models do not follow the spec: {line}") for line in wrong])
-    files["corpus.json"] = dump(cases)
-    return Generated(contract, files)
+    return {**files, "corpus.json": dump(cases)}
 
 
 def _python(contract: Contract) -> dict[str, str]:
-    reach = contract.reach(contract.requests)
-    nested = {
-        name: tuple(member.name for member in contract.models[name].members.values() if inside(member.shape))
-        for name in reach
+    models = [contract.models[name] for name in contract.reach(contract.requests)]
+    nested = {model.name: tuple(key for key, m in model.members.items() if inside(m.shape)) for model in models}
+    base = {
+        "free_form": sorted(model.name for model in models if model.free_form),
+        "nested": {name: members for name, members in nested.items() if members},
     }
     return {
         "__init__.py": render("init.py.j2"),
-        "base.py": render(
-            "base.py.j2",
-            free_form=repr(sorted(name for name in reach if contract.models[name].free_form)),
-            nested=repr({name: members for name, members in nested.items() if members}),
-        ),
+        "base.py": render("base.py.j2", **base),
         "models.py": models_source(contract),
         "rules.py": rules_source(contract),
         "fields.py": fields_source(contract),
@@ -86,23 +73,21 @@ def run(spec_path: Path | str = SPEC, out_dir: Path | str = OUT, check: bool = F
     0: written, or nothing differs. 1: ``check`` found a difference (a diff is printed), or the spec is wrong (every
     finding is printed with its line).
     """
-    try:
-        generated = generate(Path(spec_path))
-    except SpecError as error:
-        print(error, file=sys.stderr)
-        count = len(error.findings)
-        print(f"{count} {'finding' if count == 1 else 'findings'}; nothing was written", file=sys.stderr)
-        return 1
     out = Path(out_dir)
-    if check:
-        difference = drift(generated.files, out)
-        if difference:
-            print(difference)
-            print(f"{out} does not match {spec_path}; run `mindspec generate`", file=sys.stderr)
-        return 1 if difference else 0
-    changed = write(generated.files, out)
-    print(f"{out}: {', '.join(changed) if changed else 'nothing to change'}")
-    return 0
+    try:
+        files = generate(Path(spec_path))
+    except SpecError as error:
+        count = f"{len(error.findings)} finding{'s' * (len(error.findings) != 1)}"
+        print(f"{error}\n{count}; nothing was written", file=sys.stderr)
+        return 1
+    if not check:
+        print(f"{out}: {', '.join(write(files, out)) or 'nothing to change'}")
+        return 0
+    difference = drift(files, out)
+    if difference:
+        print(difference)
+        print(f"{out} does not match {spec_path}; run `mindspec generate`", file=sys.stderr)
+    return 1 if difference else 0
 
 
 def main(arguments: list[str] | None = None) -> int:

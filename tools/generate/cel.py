@@ -23,10 +23,14 @@ Type = str | tuple[Any, ...]
 _SCALAR: dict[str, Type] = {"string": "string", "integer": "int", "number": "double", "boolean": "bool", "any": "dyn"}
 _PYTHON = {"string": "str", "list": "list", "map": "dict", "int": "int", "double": "float", "bool": "bool"}
 _SERVER: dict[str, Type] = {"features": ("list", "string"), "model_type": "string"}
-_COMPARE = {"lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE, "eq": ast.Eq, "ne": ast.NotEq}
+_COMPARE = {"lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE, "eq": ast.Eq, "ne": ast.NotEq, "in": ast.In}
 _THROUGH = {"expr", "conditionalor", "conditionaland", "relation", "addition", "multiplication", "unary", "member",
             "primary", "paren_expr"}  # fmt: skip
 """Nodes of the grammar that stand for their only child."""
+_LITERALS: dict[str, tuple[Any, Type]] = {
+    "INT_LIT": (lambda text: int(text, 0), "int"), "FLOAT_LIT": (float, "double"),
+    "BOOL_LIT": (lambda text: text == "true", "bool"), "STRING_LIT": (ast.literal_eval, "string"),
+}  # fmt: skip
 _MACROS = ("exists", "all", "map", "filter")
 _METHODS = ("size", "sum", "distinct", "lowerAscii", "startsWith", "endsWith", "contains", "matches")
 """The last four take an argument."""
@@ -64,21 +68,17 @@ def compile_rule(cel: str, contract: Contract, model: str) -> Compiled:
     if kind != "bool":
         raise CelError(f"the rule gives {_name(kind)}, not true or false; write a condition")
     source = ast.unparse(ast.fix_missing_locations(node))
-    return Compiled(
-        source, tuple(sorted(compiler.fields)), tuple(sorted(compiler.numbers)), tuple(sorted(compiler.texts))
-    )
+    numbers = sorted({literal for literal in compiler.literals if isinstance(literal, int)})
+    texts = sorted({literal for literal in compiler.literals if isinstance(literal, str)})
+    return Compiled(source, tuple(sorted(compiler.fields)), tuple(numbers), tuple(texts))
 
 
 def type_of(shape: Shape) -> Type:
     """The CEL type of a value of a shape."""
     kinds: list[Type] = []
     for branch in shape.branches:
-        if branch.kind == "list":
-            kinds.append(("list", type_of(branch.items) if branch.items is not None else "dyn"))
-        elif branch.kind == "object":
-            kinds.append(("map", branch.model))
-        else:
-            kinds.append(_SCALAR[branch.kind])
+        item = type_of(branch.items) if branch.items is not None else "dyn"
+        kinds.append(_SCALAR.get(branch.kind) or (("list", item) if branch.kind == "list" else ("map", branch.model)))
     return kinds[0] if len(kinds) == 1 else ("any_of", *kinds)
 
 
@@ -102,8 +102,7 @@ class _Compiler:
     contract: Contract
     names: dict[str, Type]
     fields: set[str] = field(default_factory=set)
-    numbers: set[int] = field(default_factory=set)
-    texts: set[str] = field(default_factory=set)
+    literals: list[int | str] = field(default_factory=list)
 
     def visit(self, tree: Any) -> tuple[ast.expr, Type]:
         while tree.data in _THROUGH and len(tree.children) == 1:
@@ -143,14 +142,12 @@ class _Compiler:
         if tested is not None:
             return tested, "bool"
         (left, kind), (right, other) = self.visit(first.children[0]), self.visit(second)
-        common = _family(kind) & _family(other)
-        if word == "in":
-            if not {"list", "map"} & _family(other):
-                raise CelError(f"`in` needs a list and is given {_name(other)}; write a list on the right")
-            return ast.Compare(left, [ast.In()], [right]), "bool"
-        if not common and "dyn" not in _family(kind) | _family(other):
+        common, either = _family(kind) & _family(other), _family(kind) | _family(other)
+        if word == "in" and not {"list", "map"} & _family(other):
+            raise CelError(f"`in` needs a list and is given {_name(other)}; write a list on the right")
+        if word != "in" and not common and "dyn" not in either:
             raise CelError(f"{_name(kind)} is compared with {_name(other)}, which never holds; compare equal types")
-        if word not in ("eq", "ne") and common and not common & {"number", "string"}:
+        if word not in ("eq", "ne", "in") and common and not common & {"number", "string"}:
             raise CelError(f"{_name(kind)} has no order; use == or !=")
         return ast.Compare(left, [_COMPARE[word]()], [right]), "bool"
 
@@ -192,18 +189,12 @@ class _Compiler:
         return ast.UnaryOp(ast.USub(), node), kind
 
     def on_literal(self, token: Token) -> tuple[ast.expr, Type]:
-        text = str(token)
-        if token.type == "INT_LIT":
-            self.numbers.add(int(text, 0))
-            return ast.Constant(int(text, 0)), "int"
-        if token.type == "FLOAT_LIT":
-            return ast.Constant(float(text)), "double"
-        if token.type == "BOOL_LIT":
-            return ast.Constant(text == "true"), "bool"
-        if token.type == "STRING_LIT":
-            self.texts.add(str(ast.literal_eval(text)))
-            return ast.Constant(str(ast.literal_eval(text))), "string"
-        raise CelError(f"literal {text} is not supported; use integers, decimals, true, false and quoted text")
+        if token.type not in _LITERALS:
+            raise CelError(f"literal {token} is not supported; use integers, decimals, true, false and quoted text")
+        make, kind = _LITERALS[token.type]
+        value = make(str(token))
+        self.literals += [value] if kind in ("int", "string") else []
+        return ast.Constant(value), kind
 
     def on_list_lit(self, items: Any = None) -> tuple[ast.expr, Type]:
         visited = [self.visit(item) for item in (items.children if items is not None else [])]

@@ -15,8 +15,7 @@ from tools.generate.write import render
 
 def operations_source(contract: Contract) -> str:
     """The text of operations.py, not yet formatted."""
-    operations = [_operation(operation) for operation in contract.operations]
-    return render("operations.py.j2", operations=operations)
+    return render("operations.py.j2", operations=[_operation(operation) for operation in contract.operations])
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
@@ -50,27 +49,20 @@ def routes_source(contract: Contract) -> str:
 
     Descriptions stay behind, since Connexion renders local files as templates and they may hold braces.
     """
-    paths: dict[str, Any] = {}
+    info, paths = contract.document.data["info"], dict[str, Any]()
     for operation in contract.operations:
         entry: dict[str, Any] = {"operationId": operation.id, "responses": {}}
+        text = {"in": "path", "required": True, "schema": {"type": "string"}}
         if operation.parameters:
-            entry["parameters"] = [
-                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-                for name in operation.parameters
-            ]
+            entry["parameters"] = [{"name": name, **text} for name in operation.parameters]
         if operation.request:
-            schema = {"type": "object", "x-model": operation.request}
-            entry["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+            media = {"application/json": {"schema": {"type": "object", "x-model": operation.request}}}
+            entry["requestBody"] = {"required": True, "content": media}
         for answer in operation.answers:
-            reply = entry["responses"].setdefault(
-                str(answer.status), {"description": http.HTTPStatus(answer.status).phrase}
-            )
-            if answer.media:
-                reply.setdefault("content", {})[answer.media] = {}
+            empty = {"description": http.HTTPStatus(answer.status).phrase, "content": {}}
+            reply = entry["responses"].setdefault(str(answer.status), empty)
+            reply["content"] |= {answer.media: {}} if answer.media else {}
         paths.setdefault(operation.path, {})[operation.method] = entry
-    info = {
-        "title": str(contract.document.data["info"]["title"]),
-        "version": str(contract.document.data["info"]["version"]),
-    }
-    plain = json.loads(json.dumps({"openapi": "3.0.3", "info": info, "paths": paths}))
+    routes = {"openapi": "3.0.3", "info": {key: str(info[key]) for key in ("title", "version")}, "paths": paths}
+    plain = json.loads(json.dumps(routes))  # no object twice, which YAML would write as an anchor
     return "# Generated from the spec; do not edit.\n" + yaml.safe_dump(plain, sort_keys=False, width=120)

@@ -10,6 +10,7 @@ from tools.generate.shapes import Contract, Model, Rule, Shape, inside
 from tools.generate.write import render
 
 INT32 = "-2147483648 <= value <= 2147483647"
+_TYPES = {"string": "str", "list": "list", "boolean": "bool", "integer": "int", "number": "float"}
 
 
 def rules_source(contract: Contract) -> str:
@@ -41,16 +42,12 @@ def _constant(name: str) -> str:
 
 def _entry(rule: Rule) -> str:
     """An entry of a schema's table of rules."""
-    profile = {"features": sorted(rule.profile.get("features") or ()), "model_type": rule.profile.get("model_type")}
-    words = [
-        f"{word}={f'frozenset({value})' if word == 'features' else repr(value)}"
-        for word, value in profile.items()
-        if value
-    ]
-    more = f", profile=Deployment({', '.join(words)})" if words else ""
-    return (
-        f"{rule.id!r}: Rule({rule.id!r}, {rule.message!r}, {rule.fields!r}{more}{', relaxable=True' * rule.relaxable})"
-    )
+    lists = {
+        key: f"frozenset({value})" if isinstance(value, list) else repr(value) for key, value in rule.profile.items()
+    }
+    words = ", ".join(f"{key}={text}" for key, text in lists.items())
+    more = f", profile=Deployment({words})" * bool(words) + ", relaxable=True" * rule.relaxable
+    return f"{rule.id!r}: Rule({rule.id!r}, {rule.message!r}, {rule.fields!r}{more})"
 
 
 def _with(contract: Contract, has: Callable[[Model], bool]) -> list[str]:
@@ -61,7 +58,7 @@ def _with(contract: Contract, has: Callable[[Model], bool]) -> list[str]:
 def _check(contract: Contract, model: Model, obeying: list[str]) -> str:
     lines = [f"def check_{snake(model.name)}(self: Any, path: Path, server: Deployment, found: Found) -> None:"]
     lines.append(
-        f'    """{model.name}: the rules of its members, then its own {len(model.rules)}, as the spec lists them."""'
+        f'    """{model.name}: its members\' rules, then its own {len(model.rules)}, as the spec lists them."""'
     )
     for member in model.members.values():
         call = "check_{model}({value}, (*path, {path}), server, found)"
@@ -80,17 +77,14 @@ def _descend(value: str, shape: Shape, wanted: list[str], call: str, path: str, 
         call: the call's text, with ``{model}``, ``{value}`` and ``{path}`` to fill in.
         path: the items of the path so far, as text.
     """
-    indent, types = (
-        "    " * depth,
-        {"string": "str", "list": "list", "boolean": "bool", "integer": "int", "number": "float"},
-    )
+    indent = "    " * depth
     for branch in shape.branches:
         if branch.kind == "list" and branch.items is not None and set(inside(branch.items)) & set(wanted):
             yield f"{indent}if isinstance({value}, list):"
             yield f"{indent}    for i{depth}, item{depth} in enumerate({value}):"
             yield from _descend(f"item{depth}", branch.items, wanted, call, f"{path}, i{depth}", depth + 2)
         elif branch.model in wanted:
-            others = [types[other.kind] for other in shape.branches if other is not branch]
+            others = [_TYPES[other.kind] for other in shape.branches if other is not branch]
             several = f"not isinstance({value}, ({', '.join([*others, 'type(None)'])}))"
             yield f"{indent}if {several if others else f'{value} is not None'}:"
             yield f"{indent}    {call.format(model=snake(branch.model), value=value, path=path)}"
