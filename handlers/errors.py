@@ -27,6 +27,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
     422: INPUT,
     424: GENERATION,
     429: UNAVAILABLE,
+    431: INPUT,
     500: INCOMPLETE,
     503: UNAVAILABLE,
 }

@@ -13,6 +13,9 @@ from handlers.errors import Problem
 REQUEST_ID: Final = "mindspec.request_id"
 """Key of the ASGI scope that holds the id of the answer."""
 
+MAX_HEADERS: Final = 200
+"""More are refused; their size is bounded before they come here."""
+
 _JSON: Final = b"application/json"
 _MAX_ID = 256
 
@@ -57,6 +60,9 @@ class LimitsMiddleware:
         headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
         kept = [(b"content-type", _JSON)]
         problem = request_id = None
+        if len(scope["headers"]) > MAX_HEADERS:
+            message = f"The request has {len(scope['headers'])} headers; at most {MAX_HEADERS} are read"
+            raise Problem(431, "too_long", message, headers={"Connection": "close"})
         for name, value in headers:
             if name == b"content-type":
                 if not _is_json(value):

@@ -65,10 +65,7 @@ class PromptMaker:
             variables = self._control.marked(variables, marker)
 
         rendered = await self._render(body, template, variables, kwargs, long)
-        if marker is not None:
-            _check_roles(variables["messages"], rendered)
-        else:
-            _check_roles(messages, rendered)
+        _check_roles(variables["messages"][-len(body.messages) :], rendered)
         ids = await _maybe_threaded(long or len(rendered) > OFF_LOOP_CHARS, lambda: self._encode(rendered, marker))
         return _checked(ids, limits, vocab_size, "messages")
 

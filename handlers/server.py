@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import shlex
 import signal
@@ -139,6 +140,9 @@ def run(service: Service, announce: Announce | None = None) -> int:
         print(f"mindspec cannot listen on {settings.host}:{settings.port}: {reason}", file=sys.stderr)
         return 1
     server = ApiServer(service, announce or partial(print, flush=True))
+    # What is loaded now stays: the collector need not look at it again while requests are served.
+    gc.collect()
+    gc.freeze()
     asyncio.run(server.serve(sockets=[listener]))
     return server.exit_code
 

@@ -71,12 +71,6 @@ class Service:
         """The names that a request may use, the deployed model's first."""
         return [self._settings.model_name, *self._settings.lora_names]
 
-    def reconfigure(self, settings: Settings) -> None:
-        """Take new settings for requests that come from now on."""
-        self._settings = settings
-        self._deployment = settings.deployment()
-        self._prompts = None
-
     def check_model(self, name: str) -> None:
         """Refuse a model that is not deployed.
 

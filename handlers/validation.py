@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
@@ -18,6 +20,8 @@ BODY: Final = "mindspec.body"
 """Key of the ASGI scope that holds the validated model."""
 IGNORED: Final = "mindspec.ignored"
 """Key of the ASGI scope that holds the X-Ignored-Parameters value, where there is one."""
+
+_LARGE_BYTES: Final = 100_000
 
 
 class Rules(Protocol):
@@ -41,12 +45,29 @@ def validate(raw: bytes, model: type[ContractModel], rules: Rules) -> ContractMo
         Problem: 422 with the first failure.
     """
     strict_json.check_depth(raw, rules.max_json_depth)
-    parsed = strict_json.parse(raw)
+    with _no_collection(len(raw)):
+        parsed = strict_json.parse(raw)
+        try:
+            return model.model_validate_json(raw, context=rules.deployment)
+        except ValidationError as error:
+            found = problems.explain(error, parsed, model.__name__, rules.deployment)
+            raise refused(found.code, found.message, found.param) from None
+
+
+@contextmanager
+def _no_collection(size: int) -> Generator[None, None, None]:
+    """Pause the garbage collector while a large body becomes objects, none of which is garbage yet.
+
+    Looking at a growing million of them again and again took three fifths of the time for 4 MB of small objects.
+    """
+    if size < _LARGE_BYTES or not gc.isenabled():
+        yield
+        return
+    gc.disable()
     try:
-        return model.model_validate_json(raw, context=rules.deployment)
-    except ValidationError as error:
-        found = problems.explain(error, parsed, model.__name__, rules.deployment)
-        raise refused(found.code, found.message, found.param) from None
+        yield
+    finally:
+        gc.enable()
 
 
 class BodyValidator:

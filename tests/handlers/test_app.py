@@ -115,6 +115,14 @@ async def test_refusals_before_the_contract(
     assert answer.headers["content-type"] == "application/json"
 
 
+async def test_a_flood_of_headers_is_refused(client: httpx.AsyncClient) -> None:
+    """Two hundred headers are plenty."""
+    answer = await client.get("/health", headers={f"x-{number}": "1" for number in range(300)})
+
+    assert answer.status_code == 431
+    assert answer.headers["connection"] == "close"
+
+
 async def test_405_names_the_allowed_methods(client: httpx.AsyncClient) -> None:
     """As HTTP wants it."""
     assert (await client.get(CHAT)).headers["allow"] == "POST"
