@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from engine.scheduler import Limits
 from handlers.app import build
 from handlers.service import Service
 
@@ -193,6 +194,23 @@ async def test_loading_draining_and_down_are_503(service_for: ServiceFor) -> Non
             assert (health.status_code, health.json()["status"]) == (503, state)
         service.front.state = "ready"
         assert (await client.get("/health")).json() == {"status": "ready"}
+
+
+async def test_a_full_queue_is_429_with_retry_after(service_for: ServiceFor) -> None:
+    """One request runs, none may wait: the second is told to come back, and the first is served."""
+    limits = Limits(max_batch_size=1, max_queue=0)
+    service = service_for({"limits": limits, "step_delay_s": 0.01})
+    async with started(service) as client:
+        first = asyncio.create_task(client.post(CHAT, json=HELLO))
+        async with asyncio.timeout(30):
+            while not service.front.running:  # type: ignore[attr-defined]  # noqa: ASYNC110 - the mock front counts
+                await asyncio.sleep(0)
+        second = await client.post(CHAT, json={**HELLO, "stream": True})
+
+        assert (second.status_code, second.json()["code"]) == (429, "queue_full")
+        assert second.json()["error_type"] == "Service Unavailable"
+        assert int(second.headers["retry-after"]) >= 1
+        assert (await first).status_code == 200
 
 
 class Caller:
