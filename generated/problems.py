@@ -40,16 +40,17 @@ def explain(exc: ValidationError, raw_obj: Any, root: str, deployment: Deploymen
         deployment: the one that the body was validated for.
     """
     errors = exc.errors(include_url=False, include_input=False)
-    error = _first(errors, raw_obj)
-    path = tuple(key for key in error["loc"] if not _is_tag(key))
-    kind, context = error["type"], error.get("ctx", {})
+    kind, context = errors[0]["type"], errors[0].get("ctx", {})
     if kind == "json_invalid":
         return Problem("json_invalid", None, "the body is not valid JSON")
-    if kind == "unknown_field":
-        return Problem(kind, render_path(path), f"{render_path(path)} is not a field of this API")
+    if kind == "unknown_field":  # its last name is the client's own: of any length, and perhaps like a tag
+        name = _cut(render_path(errors[0]["loc"]))
+        return Problem(kind, name, f"{name} is not a field of this API")
     if "fields" in context:
-        return _rule(kind, str(context["message"]), list(context["fields"]), path, raw_obj)
-    given = _value(raw_obj, path)
+        return _rule(kind, str(context["message"]), list(context["fields"]), errors[0]["loc"], raw_obj)
+    error = _first(errors, raw_obj)
+    path = tuple(key for key in error["loc"] if not _is_tag(key))
+    kind, context, given = error["type"], error.get("ctx", {}), _value(raw_obj, path)
     if kind == "refused_key":
         path = (*path, str(context["key"]))
         where = render_path(path)
@@ -161,6 +162,10 @@ def _rule(kind: str, message: str, fields: list[str], path: Path, raw_obj: Any) 
     given = [(name, _value(raw_obj, (*owner, *name.split(".")))) for name in fields]
     sent = ", ".join(f"{name} {_shown(value, 40)}" for name, value in given if value is not None)
     return Problem(kind, render_path(path), message + (f" (given: {sent})" if sent else ""))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
 
 
 def _shown(value: Any, limit: int = SHOWN_CHARACTERS) -> str:

@@ -154,7 +154,7 @@ def test_the_first_problem_is_the_first_field_of_the_spec() -> None:
 
 def test_unknown_members_are_kept_and_named_by_path() -> None:
     """At any depth, but not inside free-form objects."""
-    body = {
+    body: dict[str, Any] = {
         "messages": [{"role": "user", "content": [{"text": "a", "deep": 1}], "bar": 1}],
         "foo": 1,
         "chat_template_kwargs": {"mine": 1},
@@ -172,6 +172,15 @@ def test_strict_unknown_refuses_an_unknown_member() -> None:
     problem = chat(strict, foo=1, n=2, best_of=1)
     assert problem == Problem("unknown_field", "foo", "foo is not a field of this API")
     assert chat(strict, foo=1, n=0).param == "n"
+
+
+def test_an_unknown_name_is_cut_and_may_look_like_anything() -> None:
+    """A name of a million characters comes back as 100; one that looks like an internal mark is a name like others."""
+    strict = Deployment(strict_unknown=True)
+    long = chat(strict, **{"x" * 1_000_000: 1})
+    assert long.param == "x" * 97 + "..."
+    assert len(long.message) < 200
+    assert chat(strict, **{"<string>": 1}).param == "<string>"
 
 
 def test_top_k_has_other_bounds_in_openai_form() -> None:
