@@ -18,17 +18,8 @@ from datamodel_code_generator import InputFileType, PythonVersion, generate
 from datamodel_code_generator.enums import DataModelType
 
 from tools.generate.shapes import Branch, Contract, Model, Shape, allowed_texts, refused_keys, refused_values
+from tools.generate.write import render
 
-_HEAD = '''"""The schemas of the contract as pydantic models. Generated from the spec; do not edit."""
-
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
-
-from pydantic import Field, StrictBool, StrictStr
-
-from .base import ContractModel, Integer, Keys, NotNull, OneOf, RequestModel
-'''
 _PLACEHOLDER_CONFIG = "    model_config = ConfigDict(\n        arbitrary_types_allowed=True,\n    )\n"
 """What datamodel-code-generator adds for types that it does not know."""
 
@@ -58,7 +49,8 @@ def models_source(contract: Contract) -> str:
     if not isinstance(module, str):
         raise RuntimeError(f"datamodel-code-generator gave {type(module).__name__} where one module was expected")
     text = module[module.index("\nclass ") :].replace(_PLACEHOLDER_CONFIG, "")
-    return _HEAD + re.sub(r"(Slot\d+_)(?: \| None = None)?", lambda found: slots[found.group(1)], text)
+    classes = re.sub(r"(Slot\d+_)(?: \| None = None)?", lambda found: slots[found.group(1)], text)
+    return render("models.py.j2", classes=classes)
 
 
 def _schema(model: Model, slots: dict[str, str]) -> dict[str, Any]:
