@@ -51,13 +51,10 @@ def generate(spec_path: Path) -> dict[str, str]:
 def _python(contract: Contract) -> dict[str, str]:
     models = [contract.models[name] for name in contract.reach(contract.requests)]
     nested = {model.name: tuple(key for key, m in model.members.items() if inside(m.shape)) for model in models}
-    base = {
-        "free_form": sorted(model.name for model in models if model.free_form),
-        "nested": {name: members for name, members in nested.items() if members},
-    }
+    free, nested = sorted(m.name for m in models if m.free_form), {name: keys for name, keys in nested.items() if keys}
     return {
         "__init__.py": render("init.py.j2"),
-        "base.py": render("base.py.j2", **base),
+        "base.py": render("base.py.j2", free_form=free, nested=nested),
         "models.py": models_source(contract),
         "rules.py": rules_source(contract),
         "fields.py": fields_source(contract),

@@ -266,10 +266,8 @@ class _Compiler:
             return ast.Compare(values[0], [ast.In()], [node]), "bool"
         if name in ("startsWith", "endsWith"):
             return ast.Call(ast.Attribute(node, name.lower()), values, []), "bool"
-        function, gives = {"distinct": ("distinct", kind), "lowerAscii": ("lower_ascii", "string")}.get(
-            name, (name, "bool")
-        )
-        return _call(function, node, *values), gives
+        gives = {"distinct": kind, "lowerAscii": "string"}.get(name, "bool")
+        return _call({"lowerAscii": "lower_ascii"}.get(name, name), node, *values), gives
 
     def macro(self, name: str, node: ast.expr, kind: Type, given: list[Any]) -> tuple[ast.expr, Type]:
         """``list.exists(v, …)`` and its kin become comprehensions."""

@@ -9,14 +9,14 @@ from typing import Any
 from tools.generate.shapes import Branch, Contract, Shape, allowed_texts, refused_keys, refused_values
 from tools.generate.write import render
 
+_PHRASES = {"minimum": "at least", "exclusiveMinimum": "greater than", "maximum": "at most",
+            "exclusiveMaximum": "less than"}  # fmt: skip
+
 
 def fields_source(contract: Contract) -> str:
     """The text of fields.py, not yet formatted: path pattern to words and JSON types, per request model."""
     walks = {name: [(pattern, shape) for pattern, _, shape in contract.walk(name)] for name in contract.requests}
-    forms = {
-        name: [(pattern, openai_shape(shape)) for pattern, shape in rows if shape.openai_form]
-        for name, rows in walks.items()
-    }
+    forms = {name: [(key, openai_shape(s)) for key, s in rows if s.openai_form] for name, rows in walks.items()}
     return render(
         "fields.py.j2",
         fields={name: {pattern: words(shape) for pattern, shape in rows} for name, rows in walks.items()},
@@ -63,9 +63,8 @@ def _branch(branch: Branch) -> str:
 def _string(limits: Mapping[str, Any]) -> str:
     known = ", ".join(f'"{value}"' for value in allowed_texts(limits))
     if known:
-        return f"{'one of' if 'enum' in limits else 'the text'} {known}" + " in any letter case" * (
-            "x-ignore-case" in limits
-        )
+        case = " in any letter case" if limits.get("x-ignore-case") else ""
+        return f"{'one of' if 'enum' in limits else 'the text'} {known}{case}"
     text = f"a {_length(limits, 'minLength', 'maxLength', 'string', 'characters')}"
     return text + (f" that matches {limits['pattern']}" if "pattern" in limits else "")
 
@@ -78,13 +77,7 @@ def _length(limits: Mapping[str, Any], low: str, high: str, what: str, unit: str
 
 
 def _number(name: str, limits: Mapping[str, Any]) -> str:
-    phrases = {
-        "minimum": "at least",
-        "exclusiveMinimum": "greater than",
-        "maximum": "at most",
-        "exclusiveMaximum": "less than",
-    }
-    ends = [f"{phrase} {limits[word]}" for word, phrase in phrases.items() if word in limits]
+    ends = [f"{phrase} {limits[word]}" for word, phrase in _PHRASES.items() if word in limits]
     if {"minimum", "maximum"} <= set(limits):
         ends = [f"from {limits['minimum']} to {limits['maximum']}"]
     values = ", ".join(map(str, refused_values(limits)))

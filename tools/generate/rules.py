@@ -34,10 +34,8 @@ def snake(name: str) -> str:
 
 def _entry(rule: Rule) -> str:
     """An entry of a schema's table of rules."""
-    lists = {
-        key: f"frozenset({value})" if isinstance(value, list) else repr(value) for key, value in rule.profile.items()
-    }
-    words = ", ".join(f"{key}={text}" for key, text in lists.items())
+    texts = {key: f"frozenset({v})" if isinstance(v, list) else repr(v) for key, v in rule.profile.items()}
+    words = ", ".join(f"{key}={text}" for key, text in texts.items())
     more = f", profile=Deployment({words})" * bool(words) + ", relaxable=True" * rule.relaxable
     return f"{rule.id!r}: Rule({rule.id!r}, {rule.message!r}, {rule.fields!r}{more})"
 
@@ -57,11 +55,8 @@ def _descend(value: str, shape: Shape, wanted: Container[str], call: str, path: 
     """
     indent = "    " * depth
     for branch in shape.branches:
-        if (
-            branch.kind == "list"
-            and branch.items is not None
-            and [name for name in inside(branch.items) if name in wanted]
-        ):
+        below = inside(branch.items) if branch.kind == "list" and branch.items is not None else []
+        if branch.items is not None and [name for name in below if name in wanted]:
             yield f"{indent}if isinstance({value}, list):"
             yield f"{indent}    for i{depth}, item{depth} in enumerate({value}):"
             yield from _descend(f"item{depth}", branch.items, wanted, call, f"{path}, i{depth}", depth + 2)

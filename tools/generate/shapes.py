@@ -204,7 +204,10 @@ def refused_keys(limits: Mapping[str, Any]) -> list[str]:
 def read(document: Document) -> Contract:
     """Read a document into models and operations; what cannot be read becomes a finding in the document."""
     reader = _Reader(document)
-    for name in (document.data.get("components") or {}).get("schemas") or {}:
+    for key in (key for key in ("info", "paths", "components") if not isinstance(document.data.get(key), dict)):
+        document.complain((), f"the spec has no {key}; add it")
+        document.data[key] = {}
+    for name in document.data["components"].get("schemas") or {}:
         schema, where = document.resolve(*reader.at(("components", "schemas", name)))
         if isinstance(schema, dict) and isinstance(schema.get("properties"), dict):
             reader.model(name, schema, where)
@@ -306,14 +309,19 @@ class _Reader:
         routes = [(path, method) for path, methods in self.document.data["paths"].items() for method in methods]
         for path, method in routes:
             node, where = self.at(("paths", path, method))
+            if not isinstance(node, dict) or not {"operationId", "responses"} <= set(node):
+                self.complain(where, f"{method} of {path} lacks operationId or responses; add them")
+                continue
+            for status in sorted(status for status in node["responses"] if not str(status).isdigit()):
+                self.complain((*where, "responses", status), f"status {status} is no number; list each status")
             name = "".join(part.title() for part in str(node.get("operationId")).split("_"))
             body, at = self.document.resolve(node.get("requestBody") or {}, (*where, "requestBody"))
             requests = [models for _, models in self.bodies(body, at, name + "Body")]
             answers = []
-            for status, reply in (node.get("responses") or {}).items():
+            for status, reply in node["responses"].items():
                 reply, at = self.document.resolve(reply, (*where, "responses", status))
                 bodies = self.bodies(reply, at, f"{name}{status}Body") or [("", ())]
-                answers += [Answer(int(status), media, models) for media, models in bodies]
+                answers += [Answer(int(status), media, models) for media, models in bodies if status.isdigit()]
             known = [self.document.resolve(parameter, where)[0] for parameter in node.get("parameters") or []]
             yield Operation(
                 str(node.get("operationId")), method, path, requests[0][0] if requests else None, tuple(answers),
