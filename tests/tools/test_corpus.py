@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 
 from generated import models
 from generated.rules import RULES, RULES_OF, Deployment
-from tools.contract.corpus import Case, load_corpus
-from tools.contract.package import Judge, Package
+from tools.contract.corpus import Case, build, load_corpus
+from tools.contract.package import Judge, Package, load_package
 from tools.contract.search import Search
 from tools.contract.strategy import valid_requests
 from tools.contract.values import compress, expand
-from tools.generate.shapes import Contract
+from tools.generate.__main__ import generate
+from tools.generate.load import load
+from tools.generate.shapes import Contract, read
+from tools.generate.write import write
 
 ROOT = Path(__file__).resolve().parents[2]
+TINY = Path(__file__).resolve().parent / "tiny.yaml"
 
 CASES = load_corpus(ROOT / "generated" / "corpus.json")
 REQUESTS = {"create_chat_completion": "ChatCompletionRequest", "create_completion": "CompletionRequest"}
@@ -122,3 +126,25 @@ def test_a_repair_changes_as_little_as_it_can(searches: list[Search]) -> None:
     repaired = searches[0].repair(body, ("n",))
     assert repaired is not None
     assert {key: value for key, value in repaired.items() if key not in ("model", "messages")} == {"n": 2}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "noticed"),
+    [
+        ("le=8", "le=9", "gives no error at None, not out_of_range at n"),
+        ("ge=1, le=8", "ge=2, le=8", "gives out_of_range at n, not no error at None"),
+        ("min_length=1, max_length=5", "min_length=1", "gives no error at None, not too_long at model"),
+        ("StrictBool | None", "bool | None", "gives no error at None, not wrong_type at stream"),
+        ("strict=True, min_length=1)", "strict=True)", "gives no error at None, not out_of_range at tag[0]"),
+    ],
+)
+def test_the_search_notices_models_that_do_not_follow_the_spec(
+    old: str, new: str, noticed: str, tmp_path: Path
+) -> None:
+    """A type that is a little too wide or too narrow is found by a boundary case, so it can never be written."""
+    files = generate(TINY)
+    assert old in files["models.py"]
+    files["models.py"] = files["models.py"].replace(old, new)
+    write(files, tmp_path)
+    _, wrong = build(read(load(TINY)), load_package(tmp_path))
+    assert [line for line in wrong if noticed in line]

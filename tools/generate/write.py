@@ -27,7 +27,17 @@ def formatted(source: str, name: str) -> str:
     Raises:
         RuntimeError: ruff is missing or refuses the source, which is then a fault of the generator.
     """
-    options = ["--isolated", "--line-length", "120", "--target-version", "py311", "--stdin-filename", name, "-"]
+    options = [
+        "--isolated",
+        "--no-cache",
+        "--line-length",
+        "120",
+        "--target-version",
+        "py311",
+        "--stdin-filename",
+        name,
+        "-",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", *options], input=source, capture_output=True, text=True, check=False
     )
