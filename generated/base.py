@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 from pydantic_core import core_schema as cs
 
-from .rules import CHECKS, NORMALISERS, PLAIN, RULES_OF, Broken, Deployment, Path, Rule, first_of
+from .rules import CHECKS, NORMALISERS, PLAIN, RULES_OF, Broken, Deployment, Enough, FirstBroken, Path, Rule
 
 
 class ContractModel(BaseModel):
@@ -35,7 +35,14 @@ class ContractModel(BaseModel):
         name = type(self).__name__
         if name in NORMALISERS:
             NORMALISERS[name](self, server)
-        return first_of(name, self.broken(server), server)
+        if name not in CHECKS:
+            return None
+        first = FirstBroken(server)
+        try:
+            CHECKS[name](self, (), server, first)
+        except Enough:
+            return Broken(*first[0])
+        return None
 
     def broken(self, deployment: Deployment) -> list[tuple[Rule, Path]]:
         """All rules that this object breaks as it stands, relaxed ones too, in the spec's order."""

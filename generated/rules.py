@@ -406,12 +406,26 @@ RULES: Final[dict[str, Rule]] = {name: rule for table in RULES_OF.values() for n
 """Every rule by id; where two schemas word a rule differently, the last one's."""
 
 
-def first_of(schema: str, found: Found, server: Deployment) -> Broken | None:
-    """The first broken rule that this deployment does not relax."""
-    for rule, owner in found:
-        if not (rule.relaxable and rule.id in server.relaxed_rules):
-            return Broken(rule, owner)
-    return None
+class Enough(Exception):
+    """Ends a check at the first broken rule that counts."""
+
+
+class FirstBroken(Found):
+    """Takes the first broken rule that a deployment does not relax, and ends the check there.
+
+    A body of a million faulty members costs one finding, not a million.
+    """
+
+    def __init__(self, server: Deployment) -> None:
+        super().__init__()
+        self._relaxed = server.relaxed_rules
+
+    def append(self, found: tuple[Rule, Path]) -> None:
+        """Called by the checks for each broken rule."""
+        if found[0].relaxable and found[0].id in self._relaxed:
+            return
+        super().append(found)
+        raise Enough
 
 
 @lru_cache(maxsize=None)

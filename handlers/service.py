@@ -45,6 +45,11 @@ class Service:
         return self._settings.max_json_depth
 
     @property
+    def max_json_containers(self) -> int:
+        """Arrays and objects that a body may have."""
+        return self._settings.max_json_containers
+
+    @property
     def max_request_bytes(self) -> int:
         """Largest request body, in bytes."""
         return self._settings.max_request_bytes

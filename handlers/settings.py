@@ -37,6 +37,8 @@ class Settings:
     """Largest request body in MB (1024 * 1024 bytes)."""
     max_json_depth: int = 100
     """Arrays and objects inside each other at most."""
+    max_json_containers: int = 200_000
+    """Arrays and objects of a body at most: a million empty ones in 4 MB would hold the server for seconds."""
 
     full_text_enabled: bool = False
     """Streamed chat events carry the text so far instead of the new text."""

@@ -16,20 +16,24 @@ _PLACE = re.compile(r" at line (\d+) column (\d+)$")
 _DUPLICATE_SHOWN = 100
 
 
-def check_depth(raw: bytes, max_depth: int) -> None:
-    """Refuse arrays and objects nested deeper than ``max_depth``, before any parser sees them.
+def check_shape(raw: bytes, max_depth: int, max_containers: int) -> None:
+    """Refuse too many or too deeply nested arrays and objects, before any parser sees them.
 
     Costs one count for ordinary bodies. Only a body with more brackets than levels allowed is reduced to its brackets
     and quotes, its strings dropped, and its innermost pairs peeled off, one level a pass. All of it is linear.
 
     Raises:
-        Problem: 422 too_deep.
+        Problem: 422 too_deep or too_long.
     """
     if raw.count(b"[") + raw.count(b"{") <= max_depth:
         return
     if b"\\" in raw:
         raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # what is left of quotes begins or ends a string
     brackets = b"".join(raw.translate(_BRACKETS, _NO_BRACKETS).split(b'"')[::2])
+    containers = brackets.count(b"[")
+    if containers > max_containers:
+        allowed = f"this deployment takes at most {max_containers} (its setting maxJsonContainers)"
+        raise refused("too_long", f"The body has {containers} arrays and objects; {allowed}")
     for _ in range(max_depth):
         peeled = brackets.replace(b"[]", b"")
         if not peeled or len(peeled) == len(brackets):

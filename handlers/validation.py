@@ -33,22 +33,27 @@ class Rules(Protocol):
         ...
 
     @property
+    def max_json_containers(self) -> int:
+        """Arrays and objects allowed, all together."""
+        ...
+
+    @property
     def deployment(self) -> Deployment:
         """The deployment profile that the contract's rules ask about."""
         ...
 
 
 def validate(raw: bytes, model: type[ContractModel], rules: Rules) -> ContractModel:
-    """Check ``raw`` in the contract's order: depth, JSON, fields, rules.
+    """Check ``raw`` in the contract's order: shape, JSON, fields, rules.
 
     Raises:
         Problem: 422 with the first failure.
     """
-    strict_json.check_depth(raw, rules.max_json_depth)
+    strict_json.check_shape(raw, rules.max_json_depth, rules.max_json_containers)
     with _no_collection(len(raw)):
         parsed = strict_json.parse(raw)
         try:
-            return model.model_validate_json(raw, context=rules.deployment)
+            return model.model_validate(parsed, context=rules.deployment)
         except ValidationError as error:
             found = problems.explain(error, parsed, model.__name__, rules.deployment)
             raise refused(found.code, found.message, found.param) from None

@@ -132,6 +132,7 @@ def measure_bodies() -> dict[str, float]:
 
     class Rules:
         max_json_depth = settings.max_json_depth
+        max_json_containers = settings.max_json_containers
         deployment = settings.deployment()
 
     found = {}

@@ -212,9 +212,19 @@ def many(item: str) -> str:
     return "[" + ",".join([item] * (MIB4 // (len(item) + 1))) + "]"
 
 
+# More than maxJsonContainers arrays and objects are refused before they become objects.
+CROWD = bad(None, "too_long")
+
+
+def some(item: str) -> str:
+    """A list of 150,000 of this item, below maxJsonContainers."""
+    return "[" + ",".join([item] * 150_000) + "]"
+
+
 FLOODS: list[Attack] = [
     flood("messages-numbers", lambda: _messages(many("1")), bad("messages[0]", "wrong_type")),
-    flood("messages-empty-objects", lambda: _messages(many("{}")), bad("messages[0].role", "missing")),
+    flood("messages-empty-objects-crowd", lambda: _messages(many("{}")), CROWD),
+    flood("messages-empty-objects", lambda: _messages(some("{}")), bad("messages[0].role", "missing")),
     flood("messages-nulls", lambda: _messages(many("null")), bad("messages[0]")),
     flood(
         "messages-empty-content",
@@ -222,8 +232,10 @@ FLOODS: list[Attack] = [
         bad("messages[0].content", "content-required"),
     ),
     flood("parts-numbers", lambda: text(content=many("1")), bad("messages[0].content[0]", "wrong_type")),
-    flood("parts-empty", lambda: text(content=many("{}")), bad("messages[0].content[0]*", "part-has-its-own-payload")),
-    flood("parts-many-types", lambda: text(content=many('{"type": 1}')), bad("messages[0].content[0].type")),
+    flood("parts-empty-crowd", lambda: text(content=many("{}")), CROWD),
+    flood("parts-empty", lambda: text(content=some("{}")), bad("messages[0].content[0]*", "part-has-its-own-payload")),
+    flood("parts-many-types-crowd", lambda: text(content=many('{"type": 1}')), CROWD),
+    flood("parts-many-types", lambda: text(content=some('{"type": 1}')), bad("messages[0].content[0].type")),
     flood("role-long", lambda: _messages(_role("r" * MIB4)), bad("messages[0].role", "too_long")),
     flood("model-long", lambda: _model("m" * MIB4), bad("model")),
     flood("temperature-string", lambda: text('"temperature": "' + "9" * MIB4 + '"'), bad("temperature", "wrong_type")),
@@ -235,7 +247,8 @@ FLOODS: list[Attack] = [
     flood("stop-ids-strings", lambda: text('"stop_token_ids": ' + many('"1"')), bad("stop_token_ids[0]", "wrong_type")),
     flood("stop-ids-outside-int32", lambda: text('"stop_token_ids": ' + many("2147483648")), ok()),
     flood("tools-numbers", lambda: text('"tools": ' + many("1")), bad("tools[0]", "wrong_type")),
-    flood("tools-empty", lambda: text('"tools": ' + many("{}")), bad("tools[0].type", "missing")),
+    flood("tools-empty-crowd", lambda: text('"tools": ' + many("{}")), CROWD),
+    flood("tools-empty", lambda: text('"tools": ' + some("{}")), bad("tools[0].type", "missing")),
     flood(
         "tools-one-name",
         lambda: text('"tools": ' + many('{"type": "function", "function": {"name": "f"}}')),
@@ -244,7 +257,8 @@ FLOODS: list[Attack] = [
     flood("tool-choice-string", lambda: text('"tool_choice": "' + "a" * MIB4 + '"'), bad("tool_choice*")),
     flood("kwargs-string", lambda: text('"chat_template_kwargs": "' + "a" * MIB4 + '"'), bad("chat_template_kwargs")),
     flood("prompt-strings", lambda: prompt(value=many('"a"')), bad("prompt*", "wrong_type"), COMPLETIONS),
-    flood("prompt-nested", lambda: prompt(value=many("[1]")), bad("prompt*", "wrong_type"), COMPLETIONS),
+    flood("prompt-nested-crowd", lambda: prompt(value=many("[1]")), CROWD, COMPLETIONS),
+    flood("prompt-nested", lambda: prompt(value=some("[1]")), bad("prompt*", "wrong_type"), COMPLETIONS),
     flood("prompt-last-wrong", lambda: prompt(value=many("1")[:-1] + ',"x"]'), bad("prompt*"), COMPLETIONS),
     flood("prompt-missing", lambda: _no_prompt("p" * MIB4), bad("prompt", "missing"), COMPLETIONS),
 ]
