@@ -1,0 +1,75 @@
+"""The runner seam: what one step computes, and the door to whatever computes it (token ids in, logits out)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from engine.types import ModelInfo
+
+
+@dataclass(slots=True)
+class Span:
+    """One sequence's rows of one step."""
+
+    pages: Sequence[int]
+    """Page ids that hold (or will hold) the positions 0..start+len(token_ids)-1, in order. There may be more of them
+    than these positions need; the further ones hold nothing of meaning yet."""
+    start: int
+    """Position of ``token_ids[0]``: so many tokens have their keys and values in the pages already."""
+    token_ids: list[int]
+    """One token for a decode row, a chunk for a prefill."""
+    wanted: bool
+    """The logits after the last token are wanted."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """One step: decode spans first, then prefill chunks. No two spans write to one page."""
+
+    spans: list[Span]
+    decode_count: int
+    """The first so many spans are decode rows: one token each, all of them wanted."""
+
+    @property
+    def token_count(self) -> int:
+        """Rows of the step."""
+        return sum(len(span.token_ids) for span in self.spans)
+
+    @property
+    def wanted_count(self) -> int:
+        """Rows of the logits."""
+        return sum(span.wanted for span in self.spans)
+
+
+class ModelRunner(Protocol):
+    """Everything that belongs to a device and a model: one forward over packed rows, and the pages behind it.
+
+    Not thread safe. Pages are numbered 0..num_pages-1; what a page holds is the runner's own affair, for all layers.
+    """
+
+    info: ModelInfo
+    page_size: int
+    """Tokens of a page."""
+    contiguous_pages: bool
+    """A sequence's pages must be one ascending run without gaps, and belong to it alone."""
+    num_pages: int
+    bytes_per_page: int
+
+    def run(self, plan: Plan) -> Tensor:
+        """Run one step and write the keys and values of all its rows.
+
+        Returns:
+            float32 ``[wanted spans, vocab]``, in span order.
+        """
+        ...
+
+    def copy_pages(self, source: Sequence[int], target: Sequence[int]) -> None:
+        """Copy whole pages, ``source[i]`` to ``target[i]``: a prefix hit or fork that cannot share, an extent moved.
+
+        No page is in both lists. The copies are made in the order of the calls, before the next ``run``.
+        """
+        ...
