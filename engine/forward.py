@@ -60,7 +60,7 @@ class SequenceForward:
             raise ModelMismatch(f"{type(model).__name__} takes no key/value cache, which this engine needs.")
         self._cache_keyword = names[0]
         self._last_row_only = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
-        self._rope_switch = _rope_switch(model.config)
+        self._rope_switch = rope_switch(model.config)
 
     @torch.inference_mode()
     def prefill(self, token_ids: Sequence[int]) -> tuple[Tensor, SequenceState]:
@@ -116,7 +116,7 @@ class SequenceForward:
         return logits[0, :, : self._vocab_size].float()
 
 
-def _rope_switch(config: Any) -> int | None:
+def rope_switch(config: Any) -> int | None:
     """The length beyond which a "longrope" model rotates all its positions differently; None for other models."""
     text_config = config.get_text_config()
     rope = getattr(text_config, "rope_parameters", None) or {}

@@ -1,0 +1,115 @@
+"""Attention products on a CPU over views of the pool, with torch's own operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from engine.attention.layout import blocks_of
+from engine.attention.registry import LayerRules
+
+# The operator behind scaled_dot_product_attention; called directly since it also gives the log-sum-exp of the scores.
+_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+
+MaskMaker = Callable[[int, int, "int | None"], Tensor]
+"""(rows, keys, window) to a sum term ``[rows, keys]`` in the pool's dtype; see ``layout.block_mask``."""
+
+
+def needs_scores(rules: LayerRules, key_dim: int, value_dim: int) -> bool:
+    """Whether a layer must see its scores, which torch's fused operator does not give."""
+    return rules.softcap is not None or rules.sinks is not None or key_dim != value_dim
+
+
+def flash_rows(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+    """Single rows over one view of their contexts.
+
+    The query heads of a key head stand where the operator expects query positions, so nothing is repeated.
+
+    Args:
+        query: ``[rows, kv_heads, group, dim]``.
+        keys: ``[rows, kv_heads, keys, dim]``.
+        values: like ``keys``.
+        mask: a sum term ``[rows, 1, 1, keys]``, or None.
+        scale: factor on the scores.
+
+    Returns:
+        ``[rows, kv_heads, group, dim]``.
+    """
+    out: Tensor = _flash(query, keys, values, attn_mask=mask, scale=scale)[0]
+    return out
+
+
+def flash_chunk(
+    query: Tensor, keys: Tensor, values: Tensor, rules: LayerRules, mask_of: MaskMaker, out: Tensor
+) -> None:
+    """A prefill chunk over its sequence's context, without scores in memory.
+
+    Without a window in reach there is no mask: what came before the chunk and the chunk itself attend apart, and are
+    weighed by their log-sum-exps. In half precision that rounds once more than one call would.
+
+    Args:
+        query: ``[rows, kv_heads, group, dim]``, the last rows of the sequence.
+        keys: ``[kv_heads, keys, dim]``, from its first token to the chunk's last.
+        values: like ``keys``.
+        rules: the layer's scale and window.
+        mask_of: makes masks.
+        out: receives ``[rows, kv_heads, group, dim]``.
+    """
+    rows, length = query.shape[0], keys.shape[1]
+    heads = query.permute(2, 1, 0, 3)  # [group, kv_heads, rows, dim]
+    keys = keys.expand(heads.shape[0], -1, -1, -1)
+    values = values.expand(heads.shape[0], -1, -1, -1)
+    start = length - rows
+    if rules.window is not None and length > rules.window:
+        for block in blocks_of(start, rows, rules.window):
+            part, seen = slice(block.first, block.last), slice(block.first_key, block.last_key)
+            mask = mask_of(block.last - block.first, block.last_key - block.first_key, rules.window)
+            blocked = _flash(
+                heads[:, :, part], keys[:, :, seen], values[:, :, seen], attn_mask=mask[None, None], scale=rules.scale
+            )[0]
+            out[part] = blocked.permute(2, 1, 0, 3)
+        return
+    own, own_lse = _flash(heads, keys[:, :, start:], values[:, :, start:], is_causal=True, scale=rules.scale)
+    if start:
+        past, past_lse = _flash(heads, keys[:, :, :start], values[:, :, :start], scale=rules.scale)
+        share = torch.sigmoid(past_lse - own_lse).unsqueeze(-1).to(own.dtype)  # [group, kv_heads, rows, 1]
+        own = torch.lerp(own, past, share)
+    out.copy_(own.permute(2, 1, 0, 3))
+
+
+def scored_chunk(
+    query: Tensor, keys: Tensor, values: Tensor, rules: LayerRules, mask_of: MaskMaker, out: Tensor
+) -> None:
+    """The same as :func:`flash_chunk` with the scores written out in blocks: soft caps, sinks, values of another width.
+
+    Scores are scaled and capped in float32, and rounded once, after the softmax.
+
+    Args:
+        query: ``[rows, kv_heads, group, key_dim]``; one row is a decode row.
+        keys: ``[kv_heads, keys, key_dim]``.
+        values: ``[kv_heads, keys, value_dim]``.
+        rules: all of the layer's.
+        mask_of: makes masks.
+        out: receives ``[rows, kv_heads, group, value_dim]``.
+    """
+    kv_heads, group = query.shape[1:3]
+    start = keys.shape[1] - query.shape[0]
+    for block in blocks_of(start, query.shape[0], rules.window):
+        rows, seen = block.last - block.first, slice(block.first_key, block.last_key)
+        folded = query[block.first : block.last].permute(1, 2, 0, 3).flatten(1, 2)  # [kv_heads, group * rows, dim]
+        scores = torch.bmm(folded, keys[:, seen].transpose(1, 2)).float().mul_(rules.scale)
+        if rules.softcap is not None:
+            scores.div_(rules.softcap).tanh_().mul_(rules.softcap)
+        scores = scores.view(kv_heads, group, rows, -1)
+        if rows > 1:
+            scores += mask_of(rows, block.last_key - block.first_key, rules.window)
+        if rules.sinks is not None:
+            sinks = rules.sinks.float().view(kv_heads, group, 1, 1).expand(-1, -1, rows, 1)
+            scores = torch.cat((scores, sinks), dim=-1)
+        weights = torch.softmax(scores, dim=-1)
+        if rules.sinks is not None:
+            weights = weights[..., :-1]
+        weighted = torch.bmm(weights.flatten(1, 2).to(values.dtype), values[:, seen])
+        out[block.first : block.last] = weighted.view(kv_heads, group, rows, -1).permute(2, 0, 1, 3)

@@ -1,0 +1,129 @@
+"""The runner over transformers' own forward on a CPU: one packed forward a step, each sequence's memory in one run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine import seam
+from engine.attention.cpu import CpuPool, CpuStep
+from engine.attention.registry import ATTENTION_NAME, LayerShape, register
+from engine.forward import ModelMismatch
+from engine.loader import LoadedModel
+from engine.machine_memory import pool_bytes
+from engine.plan import Plan
+
+PAGE_SIZE = 128
+"""Tokens of a page where nothing else is asked for."""
+
+_log = logging.getLogger(__name__)
+
+
+class TorchRunner:
+    """The ``ModelRunner`` over a model that transformers loaded; its pages are contiguous.
+
+    A row's logits depend on the shapes it is computed in: in float32 the last bits differ between a prompt run at once
+    and in chunks, or alone and in company; in bfloat16 and float16 that can be 1 % of a logit, so that two tokens
+    nearly as likely may change places. float32 is the reference.
+    """
+
+    contiguous_pages = True
+
+    def __init__(self, loaded: LoadedModel, shapes: Sequence[LayerShape], *, page_size: int, num_pages: int) -> None:
+        """Serve ``loaded``, whose attention goes through the seam and has layers of these shapes."""
+        self.info = loaded.info
+        self.page_size = page_size
+        self.num_pages = num_pages
+        self.bytes_per_page = page_bytes(shapes, page_size, loaded.model.dtype)
+        self._model = loaded.model
+        self._pool = CpuPool(shapes, num_pages * page_size, loaded.model.dtype)
+
+    @torch.inference_mode()
+    def run(self, plan: Plan) -> Tensor:
+        """See ``ModelRunner.run``."""
+        step = CpuStep(self._pool, plan, self.page_size)
+        logits = self._forward(step)
+        if step.shares_views and not logits.sum().isfinite():
+            # Rows of one call read each other's keys, with weight 0; but 0 times infinity is no number. So once more,
+            # each for itself: the numbers that are not finite stay where they come from.
+            logits = self._forward(CpuStep(self._pool, plan, self.page_size, grouped=False))
+        return logits
+
+    def _forward(self, step: CpuStep) -> Tensor:
+        wanted = step.wanted
+        # Some output layers cannot run on no row at all.
+        rows = wanted if len(wanted) else torch.zeros(1, dtype=torch.int64)
+        logits: Tensor = self._model(
+            input_ids=step.token_ids,
+            position_ids=step.positions,
+            use_cache=False,
+            return_dict=True,
+            logits_to_keep=rows,
+            plan=step,
+        ).logits
+        return logits[0, : len(wanted), : self.info.vocab_size].float()
+
+    def copy_pages(self, source: Sequence[int], target: Sequence[int]) -> None:
+        """See ``ModelRunner.copy_pages``."""
+        size, begin = self.page_size, 0
+        for end in range(1, len(source) + 1):
+            run_ends = end == len(source) or source[end] != source[end - 1] + 1 or target[end] != target[end - 1] + 1
+            if run_ends:
+                self._pool.copy(source[begin] * size, target[begin] * size, (end - begin) * size)
+                begin = end
+
+
+def page_bytes(shapes: Sequence[LayerShape], page_size: int, dtype: torch.dtype) -> int:
+    """Memory of one page, all layers."""
+    return page_size * dtype.itemsize * sum(shape.values_per_token for shape in shapes)
+
+
+def build(
+    loaded: LoadedModel,
+    *,
+    page_size: int = PAGE_SIZE,
+    memory_bytes: int | None = None,
+    max_tokens: int | None = None,
+    fuse: bool = True,
+) -> TorchRunner:
+    """A runner over a loaded model, after it was compared with the model's own forward.
+
+    Args:
+        loaded: its model is changed: its attention goes through the seam, and with ``fuse`` modules are replaced.
+        page_size: tokens of a page.
+        memory_bytes: for keys and values; None takes a share of what the machine has.
+        max_tokens: no more tokens than this need a place at the same time; None knows no bound.
+        fuse: replace modules by faster ones that compute the same.
+
+    Raises:
+        ModelMismatch: the model does not fit, and why. Its attention is then its own again.
+    """
+    model: Any = loaded.model
+    if loaded.model.device.type != "cpu":
+        raise ModelMismatch(f"this runner is for CPUs, and the model is on {loaded.model.device}.")
+    seam.refuse_by_kind(model, loaded.info.max_position_embeddings)
+    own_attention = model.config.get_text_config()._attn_implementation
+    tokens = seam.check_tokens(loaded.info.vocab_size, page_size, loaded.info.max_position_embeddings)
+    try:
+        with seam.narrow_windows(model):
+            dense = seam.dense_logits(model, tokens, loaded.info.vocab_size)
+            register()
+            model.set_attn_implementation(ATTENTION_NAME)
+            shapes = seam.layer_shapes(model)
+            one_page = page_bytes(shapes, page_size, model.dtype)
+            num_pages = pool_bytes(memory_bytes) // one_page
+            if max_tokens is not None:
+                num_pages = min(num_pages, -(-max_tokens // page_size))
+            runner = TorchRunner(loaded, shapes, page_size=page_size, num_pages=num_pages)
+            seam.check(runner, tokens, dense, model.dtype)
+    except ModelMismatch:
+        model.set_attn_implementation(own_attention)
+        raise
+    except Exception as error:
+        model.set_attn_implementation(own_attention)
+        raise ModelMismatch(f"it failed in a trial run: {str(error).strip() or type(error).__name__}") from error
+    return runner
