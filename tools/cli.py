@@ -1,4 +1,4 @@
-"""The mindspec command: serve a model, serve the mock, generate the contract's code."""
+"""The mindspec command: serve a model, serve the mock, compare servers, generate the contract's code."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tools.load.options import add_options
 
 if TYPE_CHECKING:
     from handlers.settings import Settings
@@ -74,6 +76,13 @@ def _generate(given: argparse.Namespace) -> int:
     return run(given.spec, given.out, given.check)
 
 
+def _bench(given: argparse.Namespace) -> int:
+    """Compare servers under load."""
+    from tools.load.command import run
+
+    return run(given)
+
+
 DEFAULT_NAME = "SmolLM2-135M-Instruct"
 """The name of the embedded default model."""
 
@@ -136,6 +145,10 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--out", type=Path, default=ROOT / "generated", metavar="DIR")
     generate.add_argument("--check", action="store_true", help="write nothing; fail when something would change")
     generate.set_defaults(run=_generate)
+
+    bench = commands.add_parser("bench", help="compare servers under load")
+    add_options(bench)
+    bench.set_defaults(run=_bench)
     return parser
 
 
