@@ -14,33 +14,45 @@ class RequestRound:
 
     request_id: str
     tokens: list[StepToken]
-    """At most one per live choice, in choice order; empty for beams."""
+    """At most one per live choice, in choice order; empty for beams, and while ``prefilling``."""
     beams: list[BeamHypothesis] | None
     """Best first, on the last round of a beam request only."""
     done: bool
     """No sequence of this request is left; the executor has already forgotten it."""
     cached_tokens: int = 0
-    """Prompt tokens that were not computed because a cache held them (first round only)."""
+    """Prompt tokens that were not computed because a cache held them."""
+    prefilling: bool = False
+    """The round ran only a part of the prompt (or ran tokens again that were reported before): no token was made."""
     failure: str | None = None
     """A sentence when this request alone could not go on (its logits were not numbers); it is done, with no token."""
 
 
 class Executor(Protocol):
-    """Runs the sequences of the admitted requests, one token each a round.
+    """Runs the sequences of the admitted requests, at most one token each a round.
 
     Not thread safe: one thread calls all of it. A failure of the device or of the model's code raises from ``step``;
     the executor then makes no promise about the requests it holds.
     """
 
     info: ModelInfo
+    sequences_run: int
+    """Sequences that had a part in the latest round."""
+
+    def refuse(self, request: Request) -> str | None:
+        """Why a request can never run here, as a sentence for the client; None when it can."""
+        ...
+
+    def can_admit(self, request: Request) -> bool:
+        """Whether ``add`` may be called now; when it may not, it may after some later round."""
+        ...
 
     def add(self, request: Request) -> None:
-        """Admit a request; its first ``step`` runs the prompt.
+        """Admit a request; the next rounds run its prompt, and may let it wait for memory before.
 
         The caller has checked the prompt: not empty, every id inside the vocabulary, within the length limits.
 
         Raises:
-            ValueError: the request id is already admitted.
+            ValueError: the request id is already admitted, or it can never run.
         """
         ...
 
@@ -48,21 +60,22 @@ class Executor(Protocol):
         """Drop a whole request and free its memory at once; an unknown id is fine."""
         ...
 
-    def remove_choice(self, request_id: str, choice: int) -> None:
+    def remove_choice(self, request_id: str, choice: int) -> bool:
         """End one choice from outside (a stop string was found in its text); an unknown one is fine.
 
-        When it was the last live choice the request is forgotten, and no further round reports it.
+        Returns whether the request is live still. When it was the last live choice the request is forgotten, and no
+        further round reports it.
         """
         ...
 
     def step(self) -> list[RequestRound]:
-        """Run one round: every live sequence of every request gains one token; the first includes its prefill.
+        """Run one round: sequences that can, gain one token; others get on with their prompts, or wait.
 
-        Returns one entry per request that was live, in order of admission.
+        Returns one entry per request that had a part in the round, in order of admission.
         """
         ...
 
     @property
     def live_sequences(self) -> int:
-        """Sequences that the next round will run: live choices, or the beam width of a beam request."""
+        """Admitted sequences that are not over: live choices, or the beam width of a beam request."""
         ...

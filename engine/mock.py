@@ -97,11 +97,20 @@ class MockExecutor:
         self._common = sorted({token_id for word in self._words for token_id in word})
         self._requests: dict[str, _Running] = {}
         self._live = 0
+        self.sequences_run = 0
 
     @property
     def live_sequences(self) -> int:
         """Live choices, and the width of each beam request."""
         return self._live
+
+    def refuse(self, request: Request) -> str | None:
+        """Never: it needs no memory."""
+        return None
+
+    def can_admit(self, request: Request) -> bool:
+        """Always."""
+        return True
 
     def add(self, request: Request) -> None:
         """Admit a request. Raises ValueError when its id is admitted already."""
@@ -132,20 +141,22 @@ class MockExecutor:
         if running is not None:
             self._live -= len(running.voices)
 
-    def remove_choice(self, request_id: str, choice: int) -> None:
+    def remove_choice(self, request_id: str, choice: int) -> bool:
         """End one choice; an unknown one is fine, and so is a beam request."""
         running = self._requests.get(request_id)
         if running is None or running.beams is not None or running.voices.pop(choice, None) is None:
-            return
+            return running is not None
         self._live -= 1
         if not running.voices:
             del self._requests[request_id]
+        return bool(running.voices)
 
     def step(self) -> list[RequestRound]:
         """Run one round; see ``Executor.step``. Raises MockFailure where ``fail_at`` says so."""
         if self.step_delay_s:
             time.sleep(self.step_delay_s)
         self._rounds += 1
+        self.sequences_run = self._live
         if self.fail_at is not None and self._rounds >= self.fail_at:
             self._rounds = 0
             raise MockFailure("this mock was told to fail")

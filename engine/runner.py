@@ -56,11 +56,20 @@ class TorchExecutor:
         self._forward = SequenceForward(loaded.model, loaded.info.vocab_size)
         self._sampler = Sampler()
         self._requests: dict[str, _Running] = {}
+        self.sequences_run = 0
 
     @property
     def live_sequences(self) -> int:
         """Live choices, and the width of each beam request."""
         return sum(running.beam.width if running.beam else len(running.rows) for running in self._requests.values())
+
+    def refuse(self, request: Request) -> str | None:
+        """Never: caches grow as they need to."""
+        return None
+
+    def can_admit(self, request: Request) -> bool:
+        """Always."""
+        return True
 
     def add(self, request: Request) -> None:
         """Admit a request. Raises ValueError when its id is admitted already."""
@@ -82,21 +91,23 @@ class TorchExecutor:
         """Drop a request with its caches; an unknown id is fine."""
         self._requests.pop(request_id, None)
 
-    def remove_choice(self, request_id: str, choice: int) -> None:
+    def remove_choice(self, request_id: str, choice: int) -> bool:
         """End one choice; an unknown one is fine, and so is a beam request, whose beams are no choices yet."""
         running = self._requests.get(request_id)
         if running is None or running.beam is not None:
-            return
+            return running is not None
         running.rows.pop(choice, None)
         if running.sequences is not None:
             running.sequences = [sequence for sequence in running.sequences if sequence.index != choice]
         if not running.rows:
             del self._requests[request_id]
+        return bool(running.rows)
 
     @torch.inference_mode()
     def step(self) -> list[RequestRound]:
         """Run one round; see ``Executor.step``. A request whose logits are no numbers fails alone."""
         requests = list(self._requests.values())
+        self.sequences_run = self.live_sequences
         if not requests:
             return []
         computed = [self._run(running) for running in requests]

@@ -1,4 +1,4 @@
-"""The loop body inside an engine: a queue, admission by number of sequences, one executor round at a time."""
+"""The loop body inside an engine: a queue, admission in order of arrival, one executor round at a time, and stamps."""
 
 from __future__ import annotations
 
@@ -43,6 +43,15 @@ class _Waiting:
     submitted_ns: int
 
 
+@dataclass(slots=True)
+class _Live:
+    """The time since an admitted request's last token, or since its submission."""
+
+    since_ns: int
+    ran_ns: int = 0
+    """Of it, in rounds that ran a part of its prompt."""
+
+
 class Scheduler:
     """Admits requests in order of arrival and runs rounds. Not thread safe."""
 
@@ -54,14 +63,14 @@ class Scheduler:
         self._max_batch_size = max_batch_size
         self._clock_ns = clock_ns
         self._queue: deque[_Waiting] = deque()
-        self._ready_since: dict[str, int] = {}
-        """Admitted requests -> when they became ready for the next round, in clock nanoseconds."""
+        self._live: dict[str, _Live] = {}
+        self._refused: list[RequestFailure] = []
         self._failed_rounds = 0
 
     @property
     def has_work(self) -> bool:
         """A round would do something."""
-        return bool(self._queue or self._ready_since)
+        return bool(self._queue or self._live or self._refused)
 
     @property
     def queued(self) -> int:
@@ -81,20 +90,24 @@ class Scheduler:
                 pass
 
     def submit(self, request: Request, submitted_ns: int) -> None:
-        """Queue a request that was submitted at ``submitted_ns``."""
+        """Queue a request that was submitted at ``submitted_ns``, or refuse it when it can never run."""
+        refusal = self._executor.refuse(request)
+        if refusal is not None:
+            self._refused.append(RequestFailure(request.request_id, "too_long", refusal))
+            return
         self._queue.append(_Waiting(request, submitted_ns))
 
     def cancel(self, request_id: str) -> None:
         """Forget a request, queued or running; an unknown id is fine."""
-        if self._ready_since.pop(request_id, None) is not None:
+        if self._live.pop(request_id, None) is not None:
             self._executor.remove(request_id)
         else:
             self._queue = deque(waiting for waiting in self._queue if waiting.request.request_id != request_id)
 
     def remove_choice(self, request_id: str, choice: int) -> None:
         """End one choice of a running request, from outside."""
-        if request_id in self._ready_since:
-            self._executor.remove_choice(request_id, choice)
+        if request_id in self._live and not self._executor.remove_choice(request_id, choice):
+            del self._live[request_id]
 
     def run_round(self) -> list[StepOutput | RequestFailure]:
         """Admit what fits, run one round and report it.
@@ -102,12 +115,10 @@ class Scheduler:
         Raises:
             EngineBroken: the round failed, and the executor cannot go on.
         """
-        outputs: list[StepOutput | RequestFailure] = []
+        outputs: list[StepOutput | RequestFailure] = [*self._refused]
+        self._refused.clear()
         self._admit(outputs)
-        batch_size = self._executor.live_sequences
-        if batch_size == 0:
-            # Outside removals ended the last sequences of requests that no round will report any more.
-            self._ready_since.clear()
+        if not self._live:
             return outputs
         start = self._clock_ns()
         try:
@@ -118,14 +129,17 @@ class Scheduler:
             return outputs
         self._failed_rounds = 0
         end = self._clock_ns()
-        live: dict[str, int] = {}
+        batch_size = self._executor.sequences_run
         for round_ in rounds:
-            ready_since = self._ready_since.get(round_.request_id, start)
-            if not round_.done:
-                live[round_.request_id] = end
-            outputs.append(_report(round_, batch_size, start - ready_since, end - start))
-        # A request that the executor no longer reports lost its last choice from outside.
-        self._ready_since = live
+            live = self._live[round_.request_id]
+            live.ran_ns += end - start
+            if round_.prefilling:
+                continue  # its time is reported with the token that it leads to
+            outputs.append(_report(round_, batch_size, end - live.since_ns - live.ran_ns, live.ran_ns))
+            if round_.done:
+                del self._live[round_.request_id]
+            else:
+                live.since_ns, live.ran_ns = end, 0
         return outputs
 
     def _admit(self, outputs: list[StepOutput | RequestFailure]) -> None:
@@ -135,6 +149,8 @@ class Scheduler:
             # A request wider than the limit runs when nothing else does.
             if live and live + head.request.sampling.n > self._max_batch_size:
                 return
+            if not self._executor.can_admit(head.request):
+                return
             self._queue.popleft()
             try:
                 self._executor.add(head.request)
@@ -142,12 +158,12 @@ class Scheduler:
                 _log.exception("a request was not admitted")
                 outputs.append(RequestFailure(head.request.request_id, "internal", ROUND_FAILED))
             else:
-                self._ready_since[head.request.request_id] = head.submitted_ns
+                self._live[head.request.request_id] = _Live(head.submitted_ns)
 
     def _fail_running(self, outputs: list[StepOutput | RequestFailure]) -> None:
         """End every request of the failed round, and find out whether the executor lets go of them."""
-        request_ids = list(self._ready_since)
-        self._ready_since.clear()
+        request_ids = list(self._live)
+        self._live.clear()
         outputs += [RequestFailure(request_id, "internal", ROUND_FAILED) for request_id in request_ids]
         self._failed_rounds += 1
         try:

@@ -8,7 +8,7 @@ from typing import Literal
 FinishReason = Literal["stop", "length"]
 """Why one choice ended: an end-of-sequence token, a stop token or a stop string; or the token budget."""
 
-FailureCode = Literal["engine_down", "timeout", "internal", "stopping", "queue_full", "loading"]
+FailureCode = Literal["engine_down", "timeout", "internal", "stopping", "queue_full", "loading", "too_long"]
 """Why a request got no (or no whole) answer; the HTTP side maps each code to a status."""
 
 GREEDY_BELOW = 1e-5

@@ -39,6 +39,7 @@ _ENGINE_STATUS: Final[Mapping[FailureCode, int]] = {
     "queue_full": 429,
     "timeout": 500,
     "internal": 500,
+    "too_long": 422,
 }
 
 DONE = b"data: [DONE]\n\n"

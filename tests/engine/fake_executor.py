@@ -18,10 +18,19 @@ class FakeExecutor:
         self.fail = 0
         self.stuck = False
         self.failures = {}
+        self.sequences_run = 0
+        self.full = False
+        self.refusals = {}
 
     @property
     def live_sequences(self):
         return sum(map(len, self.choices.values()))
+
+    def refuse(self, request):
+        return self.refusals.get(request.request_id)
+
+    def can_admit(self, request):
+        return not self.full
 
     def add(self, request):
         if request.request_id in self.choices:
@@ -36,9 +45,11 @@ class FakeExecutor:
         self.choices.get(request_id, set()).discard(choice)
         if not self.choices.get(request_id, {0}):
             del self.choices[request_id]
+        return request_id in self.choices
 
     def step(self):
         self.steps += 1
+        self.sequences_run = self.live_sequences
         if self.fail:
             self.fail -= 1
             raise RuntimeError("told to fail")

@@ -1,0 +1,93 @@
+"""Builds one step: which sequences run how many tokens, decode rows first, then prefill chunks under a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.plan import Plan, Span
+from engine.sequences import Group, KVSequence
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How large a step may become."""
+
+    max_batch_size: int = 200
+    """Sequences that run at the same time. Beams wider than this run alone; choices beyond it run later."""
+    max_prefill_batch_size: int = 50
+    """Prefill chunks of one step."""
+    max_prefill_tokens: int = 8192
+    """Prefill tokens of one step."""
+    prefill_chunk_size: int | None = None
+    """Tokens of one chunk at most; None: as many as the step's budget leaves."""
+    mixed_prefill_tokens: int = 512
+    """Prefill tokens of a step that has decode rows: so many tokens' time a running answer waits at most for others'
+    prompts between two of its tokens."""
+
+    def __post_init__(self) -> None:
+        sizes = (self.max_batch_size, self.max_prefill_batch_size, self.max_prefill_tokens, self.mixed_prefill_tokens)
+        if min(sizes) < 1 or (self.prefill_chunk_size is not None and self.prefill_chunk_size < 1):
+            raise ValueError("every batch limit is at least 1")
+
+
+@dataclass(slots=True)
+class Part:
+    """One span of a step, and whose it is."""
+
+    group: Group
+    sequence: KVSequence
+    span: Span
+
+
+@dataclass(slots=True)
+class Step:
+    """What runs next."""
+
+    plan: Plan
+    parts: list[Part]
+    """One per span, in span order."""
+
+
+def build_step(running: Sequence[Group], limits: BatchLimits) -> Step:
+    """The next step of the running groups, which come oldest first and have their pages.
+
+    First one token of each sequence that lacks just its newest; then chunks of those that lack more, the oldest
+    first, until ``max_prefill_batch_size`` chunks or the budget are used up. The budget is ``max_prefill_tokens``, or
+    ``mixed_prefill_tokens`` when that is less and there is a decode row; as it is at least 1, the oldest prefill goes
+    on in every step.
+    """
+    parts: list[Part] = []
+    prefills: list[Group] = []
+    for group in running:
+        if not group.ready:
+            prefills.append(group)
+            continue
+        for sequence in group.sequences:
+            span = Span(sequence.pages, sequence.computed, [sequence.tokens[-1]], True)
+            parts.append(Part(group, sequence, span))
+    decode_count = len(parts)
+    if prefills:
+        _add_chunks(parts, prefills, limits)
+    return Step(Plan([part.span for part in parts], decode_count), parts)
+
+
+def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits) -> None:
+    budget = min(limits.max_prefill_tokens, limits.mixed_prefill_tokens) if parts else limits.max_prefill_tokens
+    chunks = limits.max_prefill_batch_size
+    largest = limits.prefill_chunk_size or budget
+    for group in prefills:
+        for sequence in group.sequences:
+            left = sequence.left - group.in_step  # beams leave their newest tokens for one common decode step
+            count = min(left, largest, budget)
+            if count <= 0:
+                continue
+            end = sequence.computed + count
+            # A prompt that is run again for its beams needs no logits: they have their tokens already.
+            wanted = end == len(sequence.tokens) and group.resume is None
+            span = Span(sequence.pages, sequence.computed, sequence.tokens[sequence.computed : end], wanted)
+            parts.append(Part(group, sequence, span))
+            budget -= count
+            chunks -= 1
+            if not budget or not chunks:
+                return

@@ -1,0 +1,291 @@
+"""The executor with continuous batching: admits by memory, runs one packed step at a time, hands out its tokens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from engine.admission import Admission
+from engine.batching import BatchLimits, Part, build_step
+from engine.draws import StepDraws
+from engine.executor import RequestRound
+from engine.extent_memory import ExtentMemory
+from engine.forks import Forks
+from engine.memory import KVMemory, MemoryStats
+from engine.paged_memory import PagedMemory
+from engine.plan import ModelRunner
+from engine.sampling.beam import BeamSearch
+from engine.sampling.params import DrawSettings, FinishRule
+from engine.sampling.penalties import TokenCounts
+from engine.sampling.sampler import Draw, Row, Sampler
+from engine.sequences import Group, RequestState
+from engine.types import Request, StepToken
+
+_log = logging.getLogger(__name__)
+
+GROWTH_TOKENS = 512
+_NOT_FINITE = "The model computed logits that are not finite numbers, so no token can be chosen."
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorStats:
+    """What metrics report of an executor."""
+
+    memory: MemoryStats
+    preemptions: int
+    running: int
+    """Sequences in the batch."""
+    waiting: int
+    """Admitted sequences that wait for memory, a place in the batch, or a beginning that another one computes."""
+
+
+class PackedExecutor:
+    """The ``Executor`` over a ``ModelRunner``: many requests, one packed forward a step, one pool of pages.
+
+    A step makes room for the next token of every running sequence (preempting the youngest where there is none),
+    starts waiting groups, and runs decode rows and prefill chunks together. So a request in the middle of its prompt
+    gets no token in a step, and neither does one that was preempted; none ever gets a token twice or loses one.
+    """
+
+    def __init__(
+        self, runner: ModelRunner, limits: BatchLimits | None = None, growth_tokens: int = GROWTH_TOKENS
+    ) -> None:
+        """Args:
+        runner: the model and its pages.
+        limits: how large a step may become.
+        growth_tokens: room that a new extent has beyond its tokens; for runners with ``contiguous_pages`` only.
+        """
+        self.info = runner.info
+        pool_tokens = runner.num_pages * runner.page_size
+        if pool_tokens < self.info.max_position_embeddings:
+            _log.warning(
+                "the memory for keys and values holds %d tokens, fewer than the model's %d: no request may be longer",
+                pool_tokens,
+                self.info.max_position_embeddings,
+            )
+            self.info = replace(self.info, max_position_embeddings=pool_tokens)
+        self._runner = runner
+        self._limits = limits or BatchLimits()
+        self._memory: KVMemory = ExtentMemory(runner, growth_tokens) if runner.contiguous_pages else PagedMemory(runner)
+        self._admission = Admission(self._memory, self._limits.max_batch_size)
+        self._forks = Forks(self._memory, self._admission)
+        self._sampler = Sampler()
+        self._device = torch.device(self.info.device)
+        self._requests: dict[str, RequestState] = {}
+        self._arrivals = 0
+        self.sequences_run = 0
+
+    @property
+    def live_sequences(self) -> int:
+        """Live choices, and the width of each beam request."""
+        return sum(state.width for state in self._requests.values())
+
+    @property
+    def stats(self) -> ExecutorStats:
+        """For metrics."""
+        admission = self._admission
+        running = sum(group.width for group in admission.running)
+        waiting = sum(group.width for group in admission.waiting)
+        return ExecutorStats(self._memory.stats, admission.preemptions, running, waiting)
+
+    def refuse(self, request: Request) -> str | None:
+        """Why a request can never run here, as a sentence; None when it can."""
+        beams = request.sampling.n if request.sampling.use_beam_search else 1
+        prompt, output = len(request.prompt_ids), request.sampling.max_tokens
+        needed = self._memory.most_pages(prompt, prompt + output - 1, beams)
+        if needed <= self._runner.num_pages:
+            return None
+        size = self._runner.page_size
+        wide = f" in {beams} beams" if beams > 1 else ""
+        return (
+            f"A prompt of {prompt} tokens with up to {output} tokens of output{wide} needs memory for "
+            f"{needed * size} tokens; this deployment has memory for {self._runner.num_pages * size}."
+        )
+
+    def can_admit(self, request: Request) -> bool:
+        """Whether a request may come in; not while an older one waits for memory or for a place in the batch."""
+        return not self._admission.blocked
+
+    def add(self, request: Request) -> None:
+        """Admit a request.
+
+        Raises:
+            ValueError: its id is admitted already, or it can never run.
+        """
+        if request.request_id in self._requests:
+            raise ValueError(f"request {request.request_id!r} is admitted already")
+        refusal = self.refuse(request)
+        if refusal is not None:
+            raise ValueError(refusal)
+        self._arrivals += 1
+        state = self._state_of(request)
+        self._requests[request.request_id] = state
+        together = list(state.rows)[: self._limits.max_batch_size]
+        self._enter(state, together)
+        for choice in list(state.rows)[len(together) :]:
+            self._enter(state, [choice])
+        try:
+            self._admission.admit()
+        except BaseException:
+            self.remove(request.request_id)
+            raise
+
+    def remove(self, request_id: str) -> None:
+        """Drop a request and free its pages; an unknown id is fine."""
+        state = self._requests.pop(request_id, None)
+        if state is not None:
+            for group in state.groups:
+                self._admission.drop(group)
+
+    def remove_choice(self, request_id: str, choice: int) -> bool:
+        """End one choice and free its pages; see ``Executor.remove_choice``."""
+        state = self._requests.get(request_id)
+        if state is None or state.rows.pop(choice, None) is None:
+            return state is not None
+        group = next(group for group in state.groups if choice in group.choices)
+        group.choices.remove(choice)
+        if not group.choices:
+            state.groups.remove(group)
+            self._admission.drop(group)
+        if not state.rows:
+            del self._requests[request_id]
+        return bool(state.rows)
+
+    @torch.inference_mode()
+    def step(self) -> list[RequestRound]:
+        """Run one step; see ``Executor.step``. After an exception no request is left, and nothing is cached."""
+        try:
+            return self._step()
+        except BaseException:
+            # Whatever was half done: all pages are free, and what they hold is not trusted any more.
+            self._requests.clear()
+            self._admission.clear()
+            self._memory.reset()
+            raise
+
+    def check(self) -> None:
+        """Raise PageError or ValueError unless every page and every group is where the books say."""
+        groups = [group for state in self._requests.values() for group in state.groups]
+        listed = self._admission.running + self._admission.waiting
+        if {id(group) for group in groups} != {id(group) for group in listed} or len(groups) != len(listed):
+            raise ValueError("the groups of the requests are not those that run or wait")
+        if any(sequence.pages for group in self._admission.waiting for sequence in group.sequences):
+            raise ValueError("a waiting group has pages")
+        self._memory.check(sequence for group in groups for sequence in group.sequences)
+
+    def _state_of(self, request: Request) -> RequestState:
+        sampling = request.sampling
+        rule = FinishRule.of(sampling, self.info.eos_token_ids)
+        if sampling.use_beam_search:
+            return RequestState(request, self._arrivals, rule, {}, BeamSearch(request, rule, self._device))
+        rows = {}
+        for choice in range(sampling.n):
+            settings = DrawSettings.of(sampling, choice)
+            rows[choice] = Row(settings, 0, TokenCounts.start(settings, request.prompt_ids, self._device))
+        return RequestState(request, self._arrivals, rule, rows, None)
+
+    def _enter(self, state: RequestState, choices: list[int]) -> None:
+        first = choices[0] if choices else 0
+        group = Group(state, (state.arrival, first), [state.prompt_sequence()], choices)
+        state.groups.append(group)
+        self._admission.enter(group)
+
+    def _step(self) -> list[RequestRound]:
+        self._admission.secure()
+        self._admission.admit()
+        step = build_step(self._admission.running, self._limits)
+        if not step.parts:
+            self.sequences_run = 0
+            return []
+        logits = self._runner.run(step.plan)  # [wanted spans, vocab]
+        wanted: dict[Group, list[int]] = {}  # group -> its rows of the logits, one after the other
+        rows = 0
+        for part in step.parts:
+            part.sequence.computed += len(part.span.token_ids)
+            if part.span.wanted:
+                wanted.setdefault(part.group, []).append(rows)
+                rows += 1
+        if logits.shape[0] != rows:
+            raise RuntimeError(f"the runner gave {logits.shape[0]} rows of logits where {rows} were wanted")
+        draws = StepDraws(logits) if rows else None
+        failed = {
+            group.state.request.request_id
+            for group, indices in wanted.items()
+            if draws is not None and not draws.healthy(indices[0], len(indices))
+        }
+        for part in step.parts:
+            if part.group.state.request.request_id not in failed:
+                self._memory.commit(part.sequence)
+        self.sequences_run = len(step.parts) + sum(len(group.choices) - 1 for group in wanted if group.choices)
+        rounds = self._rounds_of(step.parts)
+        for request_id in failed:
+            self._fail(request_id, rounds[request_id])
+        if draws is not None:
+            alive = {group: rows for group, rows in wanted.items() if group.state.request.request_id not in failed}
+            self._advance(draws, alive, rounds)
+        for part in step.parts:
+            if part.group.resume is not None and not part.group.sequences[0].left:
+                self._forks.resume_beams(part.group)
+        return list(rounds.values())
+
+    def _rounds_of(self, parts: list[Part]) -> dict[str, RequestRound]:
+        """An empty round for each request that ran, in order of arrival."""
+        states = sorted({part.group.state for part in parts}, key=lambda state: state.arrival)
+        rounds = {}
+        for state in states:
+            request_id = state.request.request_id
+            cached = state.cached_tokens or 0
+            rounds[request_id] = RequestRound(request_id, [], None, False, cached, prefilling=True)
+        return rounds
+
+    def _advance(self, draws: StepDraws, wanted: dict[Group, list[int]], rounds: dict[str, RequestRound]) -> None:
+        """Give every group that has logits its next tokens."""
+        rows = [(indices[0], group.state.rows[choice]) for group, indices in wanted.items() for choice in group.choices]
+        drawn = iter(draws.draw(self._sampler, rows))
+        for group, indices in wanted.items():
+            state = group.state
+            outcome = rounds[state.request.request_id]
+            outcome.prefilling = False
+            if state.beam is None:
+                outcome.tokens += self._take(group, drawn)
+                outcome.done = not state.rows
+            else:
+                parents = state.beam.advance(draws.rows(indices[0], len(indices)))
+                if parents is None:
+                    outcome.beams, outcome.done = state.beam.hypotheses(), True
+                else:
+                    self._forks.part_beams(group, parents, state.beam.last_tokens)
+            if outcome.done:
+                self.remove(state.request.request_id)
+        for outcome in rounds.values():
+            outcome.tokens.sort(key=lambda token: token.choice)
+
+    def _take(self, group: Group, drawn: Iterator[Draw]) -> list[StepToken]:
+        """One token for each choice of a group; those that go on part."""
+        state = group.state
+        tokens, going_on = [], []
+        for choice in group.choices:
+            row, draw = state.rows[choice], next(drawn)
+            row.position += 1
+            if row.counts is not None:
+                row.counts.add(draw.token_id)
+            reason, stop_token_id = state.rule.check(draw.token_id, row.position)
+            token = StepToken(choice, draw.token_id, draw.logprob, draw.top, reason, stop_token_id)
+            tokens.append(token)
+            if reason is None:
+                going_on.append((choice, draw.token_id))
+            else:
+                del state.rows[choice]
+        self._forks.part_choices(group, going_on)
+        return tokens
+
+    def _fail(self, request_id: str, outcome: RequestRound) -> None:
+        """End a request whose logits are no numbers; what it computed may be wrong as well."""
+        for group in self._requests[request_id].groups:
+            for sequence in group.sequences:
+                self._memory.distrust(sequence)
+        self.remove(request_id)
+        outcome.done, outcome.failure, outcome.prefilling = True, _NOT_FINITE, False

@@ -1,0 +1,97 @@
+"""What the executor knows of a running request: its sequences, which of them move together, and its choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.sampling.beam import BeamSearch
+from engine.sampling.params import FinishRule
+from engine.sampling.sampler import Row
+from engine.types import Request
+
+
+@dataclass(slots=True, eq=False)
+class KVSequence:
+    """A row of tokens and the pages that hold their keys and values."""
+
+    tokens: list[int]
+    """Prompt and generated tokens."""
+    limit: int
+    """Tokens whose keys and values can be needed at most: all but the last that may be generated."""
+    cacheable: int
+    """Tokens from the first one whose pages are worth to be looked up by others."""
+    salt: bytes = b""
+    """What the pages' content depends on besides the tokens."""
+    pages: list[int] | range = field(default_factory=list)
+    computed: int = 0
+    """Tokens whose keys and values are in the pages."""
+    keys: list[bytes] = field(default_factory=list)
+    """Of the first full pages, as far as they were needed."""
+    offered: int = 0
+    """Pages from the first one that the index has been told of, or got from it."""
+
+    @property
+    def left(self) -> int:
+        """Tokens to run before the next one can be drawn."""
+        return len(self.tokens) - self.computed
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Sequences that are admitted, run and preempted together: one choice, choices that have not parted, or beams."""
+
+    state: RequestState
+    order: tuple[int, int]
+    """Arrival of the request, then the first choice: who comes first is served first."""
+    sequences: list[KVSequence]
+    """One; with beams one until the prompt has run, then one per beam."""
+    choices: list[int]
+    """The choices that draw from the one sequence; empty with beams."""
+    resume: list[list[int]] | None = None
+    """Preempted beams: their tokens, for when the prompt has been run again."""
+    reserve_all: bool = False
+    """There was no room to grow: come back only with all the memory that can be needed."""
+
+    @property
+    def width(self) -> int:
+        """Sequences that this group becomes."""
+        return self.state.beam.width if self.state.beam is not None else len(self.choices)
+
+    @property
+    def in_step(self) -> bool:
+        """Beams after their prompt, which need the logits of all sequences in one step."""
+        return len(self.sequences) > 1
+
+    @property
+    def ready(self) -> bool:
+        """Each sequence lacks just its newest token: the next step is a decode step."""
+        if self.resume is not None:
+            return False
+        return all(sequence.left == 1 and sequence.computed for sequence in self.sequences)
+
+
+@dataclass(slots=True, eq=False)
+class RequestState:
+    """An admitted request."""
+
+    request: Request
+    arrival: int
+    rule: FinishRule
+    rows: dict[int, Row]
+    """Per live choice what the sampler needs; empty for beams."""
+    beam: BeamSearch | None
+    groups: list[Group] = field(default_factory=list)
+    """Running and waiting ones."""
+    cached_tokens: int | None = None
+    """Prompt tokens that the cache held when it was first admitted."""
+
+    @property
+    def width(self) -> int:
+        """Live sequences: choices, or beams."""
+        return self.beam.width if self.beam is not None else len(self.rows)
+
+    def prompt_sequence(self) -> KVSequence:
+        """A sequence of the prompt alone, nothing of it computed."""
+        prompt = self.request.prompt_ids
+        limit = len(prompt) + self.request.sampling.max_tokens - 1
+        return KVSequence(list(prompt), limit, cacheable=limit if self.beam is None else len(prompt))
