@@ -1,0 +1,113 @@
+"""A model runner without a model: pages hold numbers, and logits are a hash of what is read back from them."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+import torch
+
+from engine.types import ModelInfo
+
+VOCAB = 16
+"""Small, so that choices meet again and stop tokens are hit."""
+GARBAGE = -(2**62)
+
+
+class FakeRunner:
+    """Each position of a page holds a hash of its token and of *everything that the pages held before it*.
+
+    Logits depend on all entries from the first to the last. So a wrong page, a copy that is missing, a stale prefix
+    or a write into a shared page changes what comes out, as it would in a model. It also checks what it is told:
+    decode rows first, one page is not written by two spans, extents ascend without gaps and belong to one sequence.
+    """
+
+    def __init__(self, *, page_size=4, num_pages=64, contiguous=False, eos=(), vocab=VOCAB, max_positions=None):
+        positions = max_positions or num_pages * page_size
+        self.info = ModelInfo(vocab, positions, tuple(eos), "float32", "cpu", "Fake")
+        self.page_size = page_size
+        self.num_pages = num_pages
+        self.contiguous_pages = contiguous
+        self.bytes_per_page = 8 * page_size
+        self.pages = np.full((num_pages, page_size), GARBAGE, dtype=np.int64)
+        self.plans = []
+        self.tokens_run = 0
+        self.copied = 0
+        self.fail_in = None
+        """Raise in so many calls of ``run`` from now."""
+        self.poisoned = frozenset()
+        """Contexts that end with one of these tokens give NaN."""
+
+    def run(self, plan):
+        """See ``ModelRunner.run``."""
+        self._check(plan)
+        self.plans.append(
+            ([span.start for span in plan.spans], [len(span.token_ids) for span in plan.spans], plan.decode_count)
+        )
+        if self.fail_in is not None:
+            self.fail_in -= 1
+            if self.fail_in <= 0:
+                self.fail_in = None
+                raise RuntimeError("the device is gone")
+        rows = []
+        for span in plan.spans:
+            pages = list(span.pages)
+            held = self.pages[pages].reshape(-1)[: span.start].tolist()
+            for token in span.token_ids:
+                entry = _hash(np.array([*held, token], dtype=np.int64))
+                page, place = divmod(len(held), self.page_size)
+                self.pages[pages[page], place] = entry
+                held.append(entry)
+            self.tokens_run += len(span.token_ids)
+            if span.wanted:
+                row = logits_of(held, self.info.vocab_size)
+                rows.append(row * float("nan") if span.token_ids[-1] in self.poisoned else row)
+        return torch.stack(rows) if rows else torch.empty(0, self.info.vocab_size)
+
+    def copy_pages(self, source, target):
+        """See ``ModelRunner.copy_pages``."""
+        assert len(source) == len(target)
+        assert not set(source) & set(target)
+        for old, new in zip(source, target, strict=True):
+            self.pages[new] = self.pages[old]
+        self.copied += len(target)
+
+    def _check(self, plan):
+        written = {}
+        owned = {}
+        for place, span in enumerate(plan.spans):
+            end = span.start + len(span.token_ids)
+            assert span.token_ids
+            assert end <= len(span.pages) * self.page_size
+            if place < plan.decode_count:
+                assert len(span.token_ids) == 1
+                assert span.wanted
+            for index in range(span.start // self.page_size, (end - 1) // self.page_size + 1):
+                assert written.setdefault(span.pages[index], place) == place, "two spans write to one page"
+            if self.contiguous_pages:
+                assert list(span.pages) == list(range(span.pages[0], span.pages[0] + len(span.pages)))
+                for page in span.pages:
+                    assert owned.setdefault(page, place) == place, "an extent is not its sequence's own"
+        for place, span in enumerate(plan.spans):
+            for index, page in enumerate(span.pages[: -(-span.start // self.page_size)]):
+                if page in written and written[page] != place:
+                    raise AssertionError(f"page {index} of a sequence is written by another one")
+
+
+def _hash(data):
+    return int.from_bytes(blake2b(data.tobytes(), digest_size=8).digest(), "little", signed=True)
+
+
+def logits_of(held, vocab):
+    """Float32 ``[vocab]``, a pure function of the entries ``held``, from -4 to 4, all different."""
+    seed = _hash(np.array(held, dtype=np.int64)) & (2**63 - 1)
+    noise = np.random.Generator(np.random.Philox(seed)).permutation(vocab * 8)[:vocab]
+    return torch.from_numpy((noise / vocab - 4.0).astype(np.float32))
+
+
+def context_logits(token_ids, vocab=VOCAB):
+    """The logits after a context, computed without pages."""
+    held = []
+    for token in token_ids:
+        held.append(_hash(np.array([*held, token], dtype=np.int64)))
+    return logits_of(held, vocab)

@@ -1,0 +1,228 @@
+"""The page allocator: a state machine against a plain model of it, and what runs and evictions it chooses."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from hypothesis.stateful import Bundle as Handles
+
+from engine.pages import PageError, PagePool
+
+
+class PoolMachine(RuleBasedStateMachine):
+    """Sequences take, share, fork, grow and release pages; the model is a count of owners and a list of cached ones."""
+
+    held = Handles("held")
+
+    @initialize(pages=st.integers(1, 24))
+    def start(self, pages):
+        self.evicted = []
+        self.pool = PagePool(pages, self.evicted.append)
+        self.owners = [0] * pages
+        self.kept = set()
+        self.cached = []  # least recently used first
+
+    @property
+    def free(self):
+        return {page for page, count in enumerate(self.owners) if not count} - set(self.cached)
+
+    def gave(self, pages):
+        """The pool gave these pages away: they had no owner, and what was cached in them is reported as evicted."""
+        assert all(self.owners[page] == 0 for page in pages)
+        lost = [page for page in pages if page in self.cached]
+        assert sorted(self.evicted) == sorted(lost)
+        self.evicted.clear()
+        for page in pages:
+            self.owners[page] = 1
+        for page in lost:
+            self.cached.remove(page)
+            self.kept.discard(page)
+
+    @rule(target=held, count=st.integers(0, 8))
+    def take(self, count):
+        free, cached = len(self.free), list(self.cached)
+        pages = self.pool.take(count)
+        if pages is None:
+            assert count > free + len(cached)
+            return multiple()
+        assert len(set(pages)) == len(pages) == count
+        assert sorted(self.evicted) == sorted(cached[: max(0, count - free)])  # the oldest, and no more than needed
+        self.gave(pages)
+        return pages
+
+    @rule(target=held, count=st.integers(1, 8))
+    def take_run(self, count):
+        windows = [range(first, first + count) for first in range(len(self.owners) - count + 1)]
+        loose = [window for window in windows if not any(self.owners[page] for page in window)]
+        without_loss = [window for window in loose if self.free.issuperset(window)]
+        run = self.pool.take_run(count)
+        if run is None:
+            assert not loose
+            return multiple()
+        assert run in (without_loss or loose)
+        self.gave(run)
+        return run
+
+    @rule(target=held, pages=consumes(held), count=st.integers(1, 4))
+    def extend(self, pages, count):
+        if not isinstance(pages, range):
+            return pages
+        added = range(pages.stop, pages.stop + count)
+        possible = added.stop <= len(self.owners) and not any(self.owners[page] for page in added)
+        grown = self.pool.extend_run(pages, count)
+        assert (grown is not None) == possible
+        if grown is None:
+            return pages
+        self.gave(added)
+        return grown
+
+    @rule(target=held, pages=held, own=st.integers(0, 3))
+    def fork(self, pages, own):
+        """A sequence that shares another one's pages and has some of its own."""
+        self.pool.share(pages)
+        for page in pages:
+            self.owners[page] += 1
+        added = self.pool.take(own)
+        if added is None:
+            return list(pages)
+        self.gave(added)
+        return [*pages, *added]
+
+    @rule(target=held, data=st.data())
+    def reuse(self, data):
+        """A sequence that begins with cached pages, which nobody owned."""
+        if not self.cached:
+            return multiple()
+        page = data.draw(st.sampled_from(self.cached))
+        self.pool.share([page])
+        self.cached.remove(page)
+        self.owners[page] += 1
+        return [page]
+
+    @rule(pages=consumes(held))
+    def release(self, pages):
+        """The end of a sequence, or its preemption."""
+        self.pool.release(pages)
+        for page in reversed(pages):
+            self.owners[page] -= 1
+            if not self.owners[page] and page in self.kept:
+                self.cached.append(page)
+
+    @rule(pages=held, data=st.data())
+    def keep(self, pages, data):
+        if pages:
+            page = data.draw(st.sampled_from(list(pages)))
+            self.pool.keep(page)
+            self.kept.add(page)
+
+    @rule(data=st.data())
+    def forget(self, data):
+        page = data.draw(st.integers(0, len(self.owners) - 1))
+        self.pool.forget(page)
+        self.kept.discard(page)
+        if page in self.cached:
+            self.cached.remove(page)
+
+    @rule()
+    def evict_all(self):
+        self.pool.evict_all()
+        assert sorted(self.evicted) == sorted(self.cached)
+        self.evicted.clear()
+        self.kept -= set(self.cached)
+        self.cached.clear()
+
+    @rule(data=st.data())
+    def misuse(self, data):
+        """Releasing or keeping what nobody owns, or sharing a free page, is refused and changes nothing."""
+        page = data.draw(st.integers(0, len(self.owners) - 1))
+        if self.owners[page]:
+            return
+        with pytest.raises(PageError):
+            self.pool.release([page])
+        with pytest.raises(PageError):
+            self.pool.keep(page)
+        if page in self.free:
+            with pytest.raises(PageError):
+                self.pool.share([page])
+
+    @invariant()
+    def agrees(self):
+        if not hasattr(self, "pool"):
+            return
+        self.pool.check()
+        assert [self.pool.owners(page) for page in range(len(self.owners))] == self.owners
+        assert self.pool.used == sum(map(bool, self.owners))
+        assert self.pool.cached == len(self.cached)
+        assert self.pool.available == len(self.free) + len(self.cached)
+        assert self.pool.kept == sorted(self.kept)
+
+    def teardown(self):
+        """Whatever happened: when every holder has let go, no page is owned."""
+        if not hasattr(self, "pool"):
+            return
+        for page, count in enumerate(self.owners):
+            for _ in range(count):
+                self.pool.release([page])
+        assert self.pool.used == 0
+        assert self.pool.take(self.pool.num_pages) is not None
+
+
+TestPagePool = PoolMachine.TestCase
+TestPagePool.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def pool_with(layout):
+    """A pool in the state of a picture: f free, c cached (from the left, the longest ago first), o owned."""
+    evicted = []
+    pool = PagePool(len(layout), evicted.append)
+    pages = pool.take_run(len(layout))
+    for page in pages:
+        if layout[page] == "c":
+            pool.keep(page)
+        if layout[page] != "o":
+            pool.release([page])
+    return pool, evicted
+
+
+@pytest.mark.parametrize(
+    ("layout", "count", "run", "evicted"),
+    [
+        ("ffffofffoff", 3, range(5, 8), []),  # the shortest free run that is long enough
+        ("ffffofffoff", 4, range(0, 4), []),
+        ("fffofffoff", 3, range(0, 3), []),  # of equal ones the first
+        ("cccoff", 2, range(4, 6), []),  # free pages before cached ones
+        ("coffcocc", 3, range(2, 5), [4]),  # none free: the only loose run
+        ("cccccccc", 3, range(0, 3), [0, 1, 2]),  # the least recently used window
+        ("ofcofo", 3, None, []),
+    ],
+)
+def test_the_run_that_is_chosen(layout, count, run, evicted):
+    """Best fit among free pages, else where the least recently used cache is lost."""
+    pool, lost = pool_with(layout)
+    assert pool.take_run(count) == run
+    assert lost == evicted
+    pool.check()
+
+
+def test_a_sequences_end_is_evicted_before_its_beginning():
+    """Three cached pages of one sequence: the last one goes first, since without the first it is worth nothing."""
+    evicted = []
+    pool = PagePool(3, evicted.append)
+    pages = pool.take(3)
+    for page in pages:
+        pool.keep(page)
+    pool.release(pages)
+    for _ in pages:
+        pool.take(1)
+    assert evicted == pages[::-1]
+
+
+def test_using_cached_pages_again_makes_them_the_youngest():
+    """Of two cached pages the one that was shared and released again is evicted last."""
+    pool, evicted = pool_with("cc")
+    pool.share([0])
+    pool.release([0])
+    pool.take(1)
+    assert evicted == [1]
