@@ -16,6 +16,8 @@ from engine.plan import ModelRunner, Plan, Span
 _CHECK_WINDOW = 5
 """Windows are narrowed to this many tokens while the check runs, so that a short prompt reaches beyond them."""
 _WINDOW_FIELDS = ("sliding_window", "attention_chunk_size")
+_TRIAL = 8
+"""Tokens of a step in which single modules are compared; no page is smaller."""
 _TAIL = 12
 """Tokens of the check's prompt beyond one page."""
 _DECODED = 4
@@ -80,6 +82,11 @@ def check_tokens(vocab_size: int, page_size: int, max_positions: int) -> list[in
     """The prompt of the check: a little longer than a page."""
     count = min(page_size + _TAIL, max_positions)
     return [(7 + 31 * index + index * index // 5) % vocab_size for index in range(count)]
+
+
+def trial_plan(tokens: list[int]) -> Plan:
+    """A step of a few tokens at the start of the memory, whose modules' inputs are worth comparing."""
+    return Plan([Span([0], 0, tokens[:_TRIAL], True)], 0)
 
 
 @torch.inference_mode()

@@ -13,6 +13,7 @@ from engine import seam
 from engine.attention.cpu import CpuPool, CpuStep
 from engine.attention.registry import ATTENTION_NAME, LayerShape, register
 from engine.forward import ModelMismatch
+from engine.fused.replace import replace_modules
 from engine.loader import LoadedModel
 from engine.machine_memory import pool_bytes
 from engine.plan import Plan
@@ -47,7 +48,7 @@ class TorchRunner:
         """See ``ModelRunner.run``."""
         step = CpuStep(self._pool, plan, self.page_size)
         logits = self._forward(step)
-        if step.shares_views and not logits.sum().isfinite():
+        if step.reads_more and not logits.sum().isfinite():
             # Rows of one call read each other's keys, with weight 0; but 0 times infinity is no number. So once more,
             # each for itself: the numbers that are not finite stay where they come from.
             logits = self._forward(CpuStep(self._pool, plan, self.page_size, grouped=False))
@@ -111,15 +112,18 @@ def build(
     try:
         with seam.narrow_windows(model):
             dense = seam.dense_logits(model, tokens, loaded.info.vocab_size)
-            register()
-            model.set_attn_implementation(ATTENTION_NAME)
-            shapes = seam.layer_shapes(model)
-            one_page = page_bytes(shapes, page_size, model.dtype)
-            num_pages = pool_bytes(memory_bytes) // one_page
-            if max_tokens is not None:
-                num_pages = min(num_pages, -(-max_tokens // page_size))
-            runner = TorchRunner(loaded, shapes, page_size=page_size, num_pages=num_pages)
+        register()
+        model.set_attn_implementation(ATTENTION_NAME)
+        shapes = seam.layer_shapes(model)
+        num_pages = pool_bytes(memory_bytes) // page_bytes(shapes, page_size, model.dtype)
+        if max_tokens is not None:
+            num_pages = min(num_pages, -(-max_tokens // page_size))
+        runner = TorchRunner(loaded, shapes, page_size=page_size, num_pages=num_pages)
+        with seam.narrow_windows(model):
             seam.check(runner, tokens, dense, model.dtype)
+        if fuse and replace_modules(model, lambda: runner.run(seam.trial_plan(tokens))):
+            with seam.narrow_windows(model):
+                seam.check(runner, tokens, dense, model.dtype)
     except ModelMismatch:
         model.set_attn_implementation(own_attention)
         raise

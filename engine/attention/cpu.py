@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.attention.kernels import flash_chunk, flash_rows, needs_scores, scored_chunk
-from engine.attention.layout import Group, alone, block_mask, group_mask, group_rows
+from engine.attention.kernels import flash_chunk, flash_rows, gathered_rows, needs_scores, scored_chunk
+from engine.attention.layout import Group, alone, block_mask, gathered, group_mask, group_rows
 from engine.attention.registry import LayerRules, LayerShape
 from engine.plan import Plan
 
 _ALIGNMENT = 64
+_GATHER_ROWS = 4
+"""So many single rows in bfloat16 attend over copied pages; see ``kernels.gathered_rows``."""
 
 
 def _lazy_zeros(size: int) -> Tensor:
@@ -35,6 +37,7 @@ class CpuPool:
     def __init__(self, shapes: Sequence[LayerShape], slots: int, dtype: torch.dtype) -> None:
         """Room for ``slots`` tokens in each layer of ``shapes``."""
         self.slots = slots
+        self.dtype = dtype
         sizes = [shape.values_per_token * slots * dtype.itemsize for shape in shapes]
         places = [-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]
         memory = _lazy_zeros(sum(places))
@@ -47,7 +50,8 @@ class CpuPool:
         begin = 0
         for shape, size, place in zip(shapes, sizes, places, strict=True):
             whole = memory[begin : begin + size].view(dtype)
-            keys, values = whole.split([shape.kv_heads * slots * dim for dim in (shape.key_dim, shape.value_dim)])
+            of_keys = shape.kv_heads * slots * shape.key_dim
+            keys, values = whole[:of_keys], whole[of_keys:]
             self.keys.append(keys.view(shape.kv_heads, slots, shape.key_dim))
             self.values.append(values.view(shape.kv_heads, slots, shape.value_dim))
             same = shape.key_dim == shape.value_dim
@@ -81,7 +85,9 @@ class _RowCall:
     stride: int
     keys: int
     mask: Tensor | None
-    """``[rows, 1, 1, keys]``."""
+    """``[rows, 1, 1, keys]``, or ``[1, rows, 1, keys]`` with ``pages``."""
+    pages: Tensor | None = None
+    """The pages to copy, for calls that do; ``[rows * pages of a row]``."""
 
     def view(self, pool: Tensor) -> Tensor:
         """The keys or values of the rows, ``[rows, kv_heads, keys, dim]``, of ``[kv_heads, slots, dim]``."""
@@ -107,10 +113,15 @@ class CpuStep:
         single = [index for index, span in enumerate(spans) if len(span.token_ids) == 1]
         lengths = [spans[index].start + 1 for index in single]
         places = [begins[index] for index in single]
-        groups = group_rows(places, lengths, pool.slots) if grouped else alone(places, lengths)
+        self._page_size = page_size
+        self._gathers = grouped and pool.dtype == torch.bfloat16 and len(single) >= _GATHER_ROWS
+        if not grouped:
+            groups = alone(places, lengths)
+        else:
+            groups = gathered(places, lengths) if self._gathers else group_rows(places, lengths, pool.slots)
         order = [member for group in groups for member in group.members]
-        self.shares_views = len(groups) < len(single)
-        """Whether a row's keys are read, masked, for other rows: numbers that are not finite then spread."""
+        self.reads_more = grouped and len(groups) < len(single)
+        """Whether more is read for a row, and masked, than its context: numbers that are not finite then spread."""
         self._groups = groups
         self._single_lengths = [lengths[member] for member in order]
         self._single_begins = [places[member] for member in order]
@@ -176,12 +187,11 @@ class CpuStep:
         keys, values = self._pool.keys[layer], self._pool.values[layer]
         tokens, heads, key_dim = query.shape
         kv_heads, _, value_dim = values.shape
-        query = query.unflatten(1, (kv_heads, heads // kv_heads))  # [tokens, kv_heads, group, key_dim]
+        query = query.view(tokens, kv_heads, heads // kv_heads, key_dim)  # [tokens, kv_heads, group, key_dim]
         scored = needs_scores(rules, key_dim, value_dim)
         if not scored and not self._chunks and len(self._groups) == 1:
-            (call,) = self._row_calls(rules.window, query.dtype)
-            out = flash_rows(query, call.view(keys), call.view(values), call.mask, rules.scale)
-            return out.reshape(tokens, heads, value_dim)
+            (call,) = self._row_calls(rules.window)
+            return self._attend_rows(call, query, keys, values, rules).reshape(tokens, heads, value_dim)
         out = query.new_empty(tokens, kv_heads, heads // kv_heads, value_dim)
         if scored:
             for row, (begin, length) in enumerate(zip(self._single_begins, self._single_lengths, strict=True)):
@@ -189,41 +199,59 @@ class CpuStep:
                 one = slice(row, row + 1)
                 scored_chunk(query[one], keys[:, seen], values[:, seen], rules, self._mask, out[one])
         else:
-            for call in self._row_calls(rules.window, query.dtype):
-                out[call.rows] = flash_rows(
-                    query[call.rows], call.view(keys), call.view(values), call.mask, rules.scale
-                )
+            for call in self._row_calls(rules.window):
+                out[call.rows] = self._attend_rows(call, query[call.rows], keys, values, rules)
         attend_chunk = scored_chunk if scored else flash_chunk
         for chunk in self._chunks:
             extent, rows = chunk.extent, chunk.rows
             attend_chunk(query[rows], keys[:, extent], values[:, extent], rules, self._mask, out[rows])
         return out.flatten(1, 2)
 
-    def _row_calls(self, window: int | None, dtype: torch.dtype) -> list[_RowCall]:
+    def _attend_rows(self, call: _RowCall, query: Tensor, keys: Tensor, values: Tensor, rules: LayerRules) -> Tensor:
+        """One call: ``[rows, kv_heads, group, dim]`` to the same."""
+        if call.pages is None or call.mask is None:
+            return flash_rows(query, call.view(keys), call.view(values), call.mask, rules.scale)
+        by_page = (keys.shape[0], -1, self._page_size * keys.shape[2])
+        return gathered_rows(query, keys.view(by_page), values.view(by_page), call.pages, call.mask, rules.scale)
+
+    def _row_calls(self, window: int | None) -> list[_RowCall]:
         """The calls over single rows in layers with this window, made once a step."""
         calls = self._calls.get(window)
         if calls is None:
             calls, row = [], 0
+            make = self._gather_call if self._gathers else self._view_call
             for group in self._groups:
-                calls.append(self._row_call(group, row, window, dtype))
+                calls.append(make(group, slice(row, row + len(group.members)), window))
                 row += len(group.members)
             self._calls[window] = calls
         return calls
 
-    def _row_call(self, group: Group, row: int, window: int | None, dtype: torch.dtype) -> _RowCall:
-        rows = slice(row, row + len(group.members))
+    def _view_call(self, group: Group, rows: slice, window: int | None) -> _RowCall:
         lengths = self._single_lengths[rows]
         shortest, longest = min(lengths), group.length
         first_key = 0 if window is None else max(0, shortest - window)
         uneven = shortest < longest
-        mask = group_mask(lengths, first_key, longest, window, dtype) if uneven else None
+        mask = group_mask(lengths, first_key, longest, window, self._pool.dtype) if uneven else None
         return _RowCall(rows, group.first_slot + first_key, group.stride, longest - first_key, mask)
+
+    def _gather_call(self, group: Group, rows: slice, window: int | None) -> _RowCall:
+        size, lengths = self._page_size, self._single_lengths[rows]
+        first_page = 0 if window is None else max(0, min(lengths) - window) // size
+        last_page = -(-group.length // size)
+        pages: list[int] = []
+        for begin, length in zip(self._single_begins[rows], lengths, strict=True):
+            own, held = begin // size, -(-length // size)
+            # A row with fewer pages has its first one in their place, which the mask hides.
+            pages += [own + (page if page < held else 0) for page in range(first_page, last_page)]
+        mask = group_mask(lengths, first_page * size, last_page * size, window, self._pool.dtype)
+        count = (last_page - first_page) * size
+        return _RowCall(rows, 0, 0, count, mask.view(1, len(lengths), 1, count), torch.tensor(pages))
 
     def _mask(self, rows: int, keys: int, window: int | None) -> Tensor:
         """A block's mask as a sum term ``[rows, keys]``, made once a step."""
         mask = self._masks.get((rows, keys, window))
         if mask is None:
             seen = block_mask(rows, keys, window)
-            mask = torch.zeros(seen.shape, dtype=self._pool.keys[0].dtype).masked_fill_(~seen, -torch.inf)
+            mask = torch.zeros(seen.shape, dtype=self._pool.dtype).masked_fill_(~seen, -torch.inf)
             self._masks[rows, keys, window] = mask
         return mask

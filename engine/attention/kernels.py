@@ -41,6 +41,34 @@ def flash_rows(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None,
     return out
 
 
+def gathered_rows(query: Tensor, keys: Tensor, values: Tensor, pages: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """Single rows over copies of their pages, as two batched products.
+
+    torch's fused operator multiplies head by head, and in bfloat16 spends most of its time on starting products of a
+    few rows. Copying the pages first, so that one product takes all heads of all rows, is faster from about four rows
+    on, by 1.6 times at 16. Scores are rounded to bfloat16 before the softmax, as in transformers' eager attention.
+
+    Args:
+        query: ``[rows, kv_heads, group, dim]``.
+        keys: ``[kv_heads, pages of the pool, page_size * dim]``.
+        values: like ``keys``.
+        pages: of all rows, equally many for each, ``[rows * pages]``.
+        mask: a sum term ``[1, rows, 1, pages * page_size]``.
+        scale: factor on the scores.
+
+    Returns:
+        ``[rows, kv_heads, group, dim]``.
+    """
+    rows, kv_heads, group, dim = query.shape
+    shape = (kv_heads * rows, -1, dim)
+    folded = query.transpose(0, 1).reshape(shape)  # [kv_heads * rows, group, dim]
+    scores = torch.bmm(folded, keys.index_select(1, pages).view(shape).transpose(1, 2))
+    scores = torch.add(mask, scores.view(kv_heads, rows, group, -1), alpha=scale)
+    weights = torch.softmax(scores, dim=-1).flatten(0, 1)
+    weighted = torch.bmm(weights, values.index_select(1, pages).view(shape))
+    return weighted.view(kv_heads, rows, group, dim).transpose(0, 1)
+
+
 def flash_chunk(
     query: Tensor, keys: Tensor, values: Tensor, rules: LayerRules, mask_of: MaskMaker, out: Tensor
 ) -> None:

@@ -30,6 +30,26 @@ class Group:
     """Context of the longest member, in tokens."""
 
 
+def near_lengths(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows by the lengths of their contexts, longest first, split where those would differ too much."""
+    by_length = sorted(range(len(lengths)), key=lambda row: lengths[row], reverse=True)
+    parts: list[list[int]] = []
+    longest = 0
+    for row in by_length:
+        if not parts or lengths[row] * LENGTH_RATIO + LENGTH_SLACK < longest:
+            parts.append([])
+            longest = lengths[row]
+        parts[-1].append(row)
+    return parts
+
+
+def gathered(first_slots: Sequence[int], lengths: Sequence[int]) -> list[Group]:
+    """Single rows grouped by length alone, for calls that copy their contexts together."""
+    return [
+        Group(tuple(rows), first_slots[rows[0]], 0, max(lengths[row] for row in rows)) for rows in near_lengths(lengths)
+    ]
+
+
 def alone(first_slots: Sequence[int], lengths: Sequence[int]) -> list[Group]:
     """Each row a group of its own."""
     return [Group((row,), slot, 0, lengths[row]) for row, slot in enumerate(first_slots)]
@@ -47,12 +67,9 @@ def group_rows(first_slots: Sequence[int], lengths: Sequence[int], slots: int) -
         slots: size of the pool.
     """
     groups: list[Group] = []
-    by_length = sorted(range(len(lengths)), key=lambda row: lengths[row], reverse=True)
-    while by_length:
-        longest = lengths[by_length[0]]
-        near = [row for row in by_length if lengths[row] * LENGTH_RATIO + LENGTH_SLACK >= longest]
-        by_length = by_length[len(near) :]
-        near.sort(key=lambda row: first_slots[row])
+    for rows in near_lengths(lengths):
+        near = sorted(rows, key=lambda row: first_slots[row])
+        longest = max(lengths[row] for row in near)
         while near:
             count, stride = _progression([first_slots[row] for row in near])
             while count > 1 and first_slots[near[count - 1]] + longest > slots:

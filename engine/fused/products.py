@@ -1,0 +1,66 @@
+"""Matrix products with a weight that is put into oneDNN's own order once, at load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+_PACKED_FOR_ROWS = 16
+"""The row count that oneDNN is told when it orders a weight; other counts run as fast."""
+
+
+def packs(dtype: torch.dtype) -> bool:
+    """Whether this machine's oneDNN computes with ordered weights of a dtype."""
+    if not torch._C._has_mkldnn:
+        return False
+    if dtype == torch.bfloat16:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if dtype == torch.float16:
+        return bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
+    return dtype == torch.float32
+
+
+class Product(nn.Module):
+    """``x @ weight.T + bias``, of one linear layer or of several that read the same rows.
+
+    A product on oneDNN's order of the weight takes about half the time of ``functional.linear`` at few rows. Where
+    oneDNN cannot, it is a plain linear layer.
+    """
+
+    def __init__(self, layers: Sequence[nn.Linear]) -> None:
+        """The outputs of ``layers`` one after the other; their weights are copied."""
+        super().__init__()
+        weights: list[Tensor] = [layer.weight.detach() for layer in layers]
+        weight = torch.cat(weights) if len(layers) > 1 else weights[0].contiguous()
+        biases = [
+            weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach() for layer in layers
+        ]
+        self.bias = torch.cat(biases) if any(layer.bias is not None for layer in layers) else None
+        self.out_features, self.in_features = weight.shape
+        self.is_packed = packs(weight.dtype)
+        self._weight: Tensor = (
+            torch.ops.mkldnn._reorder_linear_weight(weight, _PACKED_FOR_ROWS) if self.is_packed else weight
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """``[..., in_features]`` to ``[..., out_features]``."""
+        if not self.is_packed:
+            return functional.linear(rows, self._weight, self.bias)
+        product: Tensor = torch.ops.mkldnn._linear_pointwise.default(rows, self._weight, self.bias, "none", [], "")
+        return product
+
+    def plus(self, rows: Tensor, other: Tensor) -> Tensor:
+        """The product and ``other`` ``[rows, out_features]`` added, in one operator and with one rounding."""
+        if not self.is_packed:
+            return functional.linear(rows, self._weight, self.bias).add_(other)
+        total: Tensor = torch.ops.mkldnn._linear_pointwise.binary(rows, other, self._weight, self.bias, "add")
+        return total
+
+    def memory(self) -> tuple[int, int]:
+        """Address and size in bytes of the ordered weight; of size 0 for a plain one."""
+        if not self.is_packed:
+            return 0, 0
+        return int(torch.ops.mkldnn.data_ptr(self._weight)), int(torch.ops.mkldnn._nbytes(self._weight))

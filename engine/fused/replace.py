@@ -1,0 +1,138 @@
+"""Replaces modules of a loaded model by fused ones, each after a comparison on what the model gave the original."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.fused.huge_pages import use_huge_pages
+from engine.fused.layers import DecoderLayer, GatedFeedForward, Norm
+from engine.fused.products import Product
+
+_LAYERS = frozenset({"LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer", "Qwen3DecoderLayer"})
+_ATTENTION_PARTS = frozenset({"q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm"})
+_TOLERANCE = {torch.float32: 1e-4}
+_TOLERANCE_HALF = 0.03
+"""Error of a replaced module's output as a part of the original's, root mean squares."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A module that something faster may replace."""
+
+    parent: nn.Module
+    name: str
+    module: nn.Module
+    make: Callable[[Any], nn.Module]
+    call: tuple[tuple[Any, ...], dict[str, Any], Any] | None = None
+    """Arguments, keywords and result of its last call in the trial."""
+
+
+@torch.inference_mode()
+def replace_modules(model: nn.Module, trial: Callable[[], object]) -> int:
+    """Put fused modules into ``model`` wherever one fits and agrees with what it replaces.
+
+    One layer at a time, so that no more than one layer's weights are in memory twice.
+
+    Args:
+        model: it runs packed already.
+        trial: runs a few tokens through the model.
+
+    Returns:
+        How many modules were replaced.
+    """
+    candidates = list(_candidates(model))
+    hooks = [candidate.module.register_forward_hook(_recorder(candidate), with_kwargs=True) for candidate in candidates]
+    try:
+        trial()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    replaced = 0
+    for candidate in candidates:
+        replaced += _replace(candidate)
+    products = [module for module in model.modules() if isinstance(module, Product)]
+    moved = use_huge_pages(product.memory() for product in products if product.is_packed)
+    _log.info("%d modules replaced, %d MiB of weights in huge pages", replaced, moved >> 20)
+    return replaced
+
+
+def _candidates(parent: nn.Module) -> Iterator[_Candidate]:
+    """Replaceable modules below ``parent``, the largest first: the inside of one that is replaced is not looked at."""
+    for name, module in parent.named_children():
+        make = _maker(module)
+        if make is not None:
+            yield _Candidate(parent, name, module, make)
+        else:
+            yield from _candidates(module)
+
+
+def _maker(module: nn.Module) -> Callable[[Any], nn.Module] | None:
+    """What could replace a module, judged by its class and its parts."""
+    if type(module) is nn.Linear:
+        return lambda linear: Product([linear])
+    kind = type(module).__name__
+    if kind in _LAYERS and _is_plain_layer(module):
+        return DecoderLayer
+    if kind.endswith("MLP") and _is_gated(module):
+        return GatedFeedForward
+    if kind.endswith("RMSNorm") and hasattr(module, "variance_epsilon") and hasattr(module, "weight"):
+        return Norm
+    return None
+
+
+def _is_plain_layer(layer: nn.Module) -> bool:
+    parts = dict(layer.named_children())
+    if set(parts) != {"self_attn", "mlp", "input_layernorm", "post_attention_layernorm"}:
+        return False
+    return set(dict(parts["self_attn"].named_children())) <= _ATTENTION_PARTS and _is_gated(parts["mlp"])
+
+
+def _is_gated(module: nn.Module) -> bool:
+    parts = dict(module.named_children())
+    linear = all(type(parts.get(name)) is nn.Linear for name in ("gate_proj", "up_proj", "down_proj"))
+    return linear and type(parts.get("act_fn")).__name__ in ("SiLU", "SiLUActivation")
+
+
+def _recorder(candidate: _Candidate) -> Callable[..., None]:
+    def record(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        candidate.call = args, kwargs, output
+
+    return record
+
+
+def _replace(candidate: _Candidate) -> bool:
+    """Try one replacement. A module that the trial did not reach (an expert that was not chosen) stays."""
+    if candidate.call is None:
+        return False
+    args, kwargs, wanted = candidate.call
+    candidate.call = None
+    kind = type(candidate.module).__name__
+    try:
+        module = candidate.make(candidate.module).eval()
+        found = module(*args, **kwargs)
+    except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+        _log.info("%s %s stays: %s", kind, candidate.name, error)
+        return False
+    if not _agrees(found, wanted):
+        _log.info("%s %s stays: its replacement gives other numbers", kind, candidate.name)
+        return False
+    setattr(candidate.parent, candidate.name, module)
+    return True
+
+
+def _agrees(found: Any, wanted: Any) -> bool:
+    if not isinstance(found, Tensor) or not isinstance(wanted, Tensor) or found.shape != wanted.shape:
+        return False
+    if found.dtype != wanted.dtype:
+        return False
+    tolerance = _TOLERANCE.get(wanted.dtype, _TOLERANCE_HALF)
+    difference = (found.float() - wanted.float()).square().mean().sqrt()
+    return bool(difference <= tolerance * wanted.float().square().mean().sqrt().clamp_min(1e-6))
