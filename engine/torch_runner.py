@@ -37,6 +37,7 @@ class TorchRunner:
     def __init__(self, loaded: LoadedModel, shapes: Sequence[LayerShape], *, page_size: int, num_pages: int) -> None:
         """Serve ``loaded``, whose attention goes through the seam and has layers of these shapes."""
         self.info = loaded.info
+        self.shapes = tuple(shapes)
         self.page_size = page_size
         self.num_pages = num_pages
         self.bytes_per_page = page_bytes(shapes, page_size, loaded.model.dtype)

@@ -8,9 +8,12 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from engine.loader import LoadedModel
+from engine.types import ModelInfo
 from tests.engine.tiny_models import GAP
 
 VOCAB = 64
+POSITIONS = 128
 WINDOW = 9
 """Sliding windows: shorter than the prompts, no divisor of the page."""
 
@@ -21,7 +24,7 @@ _COMMON: dict[str, Any] = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
-    "max_position_embeddings": 128,
+    "max_position_embeddings": POSITIONS,
     "initializer_range": 0.4,
     "bos_token_id": 1,
     "eos_token_id": 2,
@@ -62,46 +65,54 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "layer_types": _LAYERS,
         "num_local_experts": 4,
         "num_experts_per_tok": 2,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
     },
 }
 """Per transformers ``model_type``, what its configuration adds to the common sizes."""
 
 
-def build(family: str, seed: int, **changes: Any) -> Any:
+def build(family: str, seed: int = 0, **changes: Any) -> Any:
     """A model in float32 with weights drawn from ``seed``; the global generator is left alone."""
-    config = AutoConfig.for_model(family, **{**_COMMON, **FAMILIES[family], **changes})
+    config = AutoConfig.for_model(family, **{**_COMMON, **FAMILIES.get(family, {}), **changes})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-        for name, parameter in model.named_parameters():
+        for parameter in model.parameters():
             # Biases, sinks and gains begin at 0 or 1, where much that could be wrong would not show.
             if parameter.dim() == 1:
                 parameter.data += 0.2 * torch.randn_like(parameter)
-            assert torch.isfinite(parameter).all(), name
     return model.eval().requires_grad_(False)
 
 
-def build_clear(family: str, prompt: list[int], tokens: int, **changes: Any) -> tuple[Any, list[int]]:
-    """The first model, by seed, whose greedy answer never meets two likeliest logits nearer than GAP; the answer."""
+def answer_of(model: Any, prompt: list[int], tokens: int) -> list[int] | None:
+    """What ``generate`` answers greedily; None where two likeliest logits come nearer than GAP."""
+    ids = torch.tensor([prompt])
+    out = model.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=tokens,
+        do_sample=False,
+        eos_token_id=None,
+        pad_token_id=0,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    best_two = torch.stack(out.logits)[:, 0].topk(2).values  # [tokens, 2]
+    clear = (best_two[:, 0] - best_two[:, 1] >= GAP).all()
+    return out.sequences[0, len(prompt) :].tolist() if clear else None
+
+
+def build_clear(family: str, prompts: list[list[int]], tokens: int) -> tuple[Any, list[list[int]]]:
+    """The first model, by seed, that answers all prompts clearly, and its answers."""
     for seed in count():
-        model = build(family, seed, **changes)
-        answer: list[int] = []
-        clear = True
-        ids = torch.tensor([prompt])
-        out = model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=tokens,
-            do_sample=False,
-            eos_token_id=None,
-            pad_token_id=0,
-            output_logits=True,
-            return_dict_in_generate=True,
-        )
-        for logits in out.logits:
-            first, second = logits[0].topk(2).values
-            clear = clear and bool(first - second >= GAP)
-        answer = out.sequences[0, len(prompt) :].tolist()
-        if clear:
-            return model, answer
-    raise AssertionError("unreachable")
+        model = build(family, seed)
+        answers = [answer for prompt in prompts if (answer := answer_of(model, prompt, tokens)) is not None]
+        if len(answers) == len(prompts):
+            return model, answers
+    raise AssertionError("count() does not end")
+
+
+def loaded(model: Any) -> LoadedModel:
+    """A model in memory as the loader hands it on."""
+    name = str(model.dtype).removeprefix("torch.")
+    return LoadedModel(model, ModelInfo(VOCAB, POSITIONS, (2,), name, "cpu", type(model).__name__))
