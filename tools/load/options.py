@@ -19,7 +19,7 @@ def add_options(bench: argparse.ArgumentParser) -> None:
     add = bench.add_argument
     add("--serve", action="append", default=[], metavar="[NAME=]ARGS", help='this program: options for "serve"')
     add("--url", action="append", default=[], metavar="[NAME=]URL", help="a server that runs already, on loopback")
-    add("--servers", type=Path, metavar="FILE", help="more servers, as YAML (see CONTRIBUTING.md)")
+    add("--servers", type=Path, metavar="FILE", help="more servers, as YAML (CONTRIBUTING.md shows how)")
     add(
         "--cases",
         default=_CASES,

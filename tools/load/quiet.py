@@ -73,7 +73,7 @@ async def wait_until_quiet(
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     told: Callable[[Usage], None] = lambda _: None,
 ) -> Usage:
-    """Wait until others used less than ``below_cores`` for one window; give up after ``patience_s``.
+    """Wait until others used less than ``below_cores`` for one window; give up after ``patience_s``, 0 being at once.
 
     Args:
         take: makes a reading.
@@ -83,6 +83,7 @@ async def wait_until_quiet(
     Returns:
         The last window's usage; whoever asked sees in it whether patience ran out.
     """
+    window_s = min(window_s, patience_s)
     before = take()
     begun_s = before.at_s
     while True:
