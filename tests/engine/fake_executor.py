@@ -9,7 +9,10 @@ from engine.types import ModelInfo, StepToken
 
 
 class FakeExecutor:
-    """Every live choice gains the token 65 a round, for ever; ``fail`` and ``stuck`` make it misbehave."""
+    """Every live choice gains the token 65 a round, for ever; ``fail`` and ``stuck`` make it misbehave.
+
+    ``prompt_rounds`` says how many rounds a request's prompt takes before, ``idle`` who has no part in a round.
+    """
 
     def __init__(self):
         self.info = ModelInfo(1000, 100, (0,), "none", "none", "Fake")
@@ -20,6 +23,8 @@ class FakeExecutor:
         self.failures = {}
         self.sequences_run = 0
         self.full = False
+        self.prompt_rounds = {}
+        self.idle = set()
         self.refusals = {}
 
     @property
@@ -55,6 +60,12 @@ class FakeExecutor:
             raise RuntimeError("told to fail")
         rounds = []
         for request_id, choices in list(self.choices.items()):
+            if request_id in self.idle:
+                continue
+            if self.prompt_rounds.get(request_id):
+                self.prompt_rounds[request_id] -= 1
+                rounds.append(RequestRound(request_id, [], None, done=False, prefilling=True))
+                continue
             failure = self.failures.pop(request_id, None)
             if failure:
                 del self.choices[request_id]

@@ -35,6 +35,7 @@ class FakeRunner:
         self.copied = 0
         self.fail_in = None
         """Raise in so many calls of ``run`` from now."""
+        self.fail_copies = False
         self.poisoned = frozenset()
         """Contexts that end with one of these tokens give NaN."""
 
@@ -66,6 +67,8 @@ class FakeRunner:
 
     def copy_pages(self, source, target):
         """See ``ModelRunner.copy_pages``."""
+        if self.fail_copies:
+            raise RuntimeError("no copy")
         assert len(source) == len(target)
         assert not set(source) & set(target)
         for old, new in zip(source, target, strict=True):

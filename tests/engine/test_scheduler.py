@@ -162,3 +162,73 @@ def test_a_request_that_cannot_be_admitted_fails_alone(scheduler):
     refused, going_on = scheduler.run_round()
     assert isinstance(refused, RequestFailure)
     assert going_on.request_id == "a"
+
+
+def test_a_request_that_loses_its_last_choice_leaves_the_others(scheduler):
+    """Nothing waits for a report on it."""
+    submit(scheduler, "a")
+    submit(scheduler, "b")
+    scheduler.run_round()
+    scheduler.apply(RemoveChoice("a", 0))
+    assert ran(scheduler.run_round()) == ["b"]
+    scheduler.apply(Cancel("b"))
+    assert not scheduler.has_work
+
+
+def test_the_first_token_is_stamped_with_all_of_its_prompt(executor):
+    """Two rounds of 500 us for parts of the prompt, one for others' sake, and one for the token.
+
+    Submitted at 100, the token is there at 3000: 1500 us in its own rounds, and 1400 us of waiting before, between and
+    beside them.
+    """
+    clock = Clock()
+    scheduler = Scheduler(executor, max_batch_size=4, clock_ns=clock)
+    step = executor.step
+    executor.step = lambda: (setattr(clock, "now_us", clock.now_us + 500), step())[1]
+    executor.prompt_rounds["a"] = 2
+    submit(scheduler, "a", at_us=100)
+    clock.now_us = 1000
+    assert scheduler.run_round() == []
+    executor.idle.add("a")
+    assert scheduler.run_round() == []
+    executor.idle.clear()
+    assert scheduler.run_round() == []
+    (token,) = scheduler.run_round()
+    assert clock.now_us == 3000
+    assert (token.queue_wait_us, token.step_us) == (1400, 1500)
+    (later,) = scheduler.run_round()
+    assert (later.queue_wait_us, later.step_us) == (0, 500)
+
+
+def test_the_batch_size_is_that_of_the_round_that_made_the_token(scheduler, executor):
+    """Not of the sequences that are admitted: one of the three has no part in this round."""
+    for request_id in "abc":
+        submit(scheduler, request_id)
+    step = executor.step
+    executor.step = lambda: (step(), setattr(executor, "sequences_run", 2))[0]
+    executor.idle.add("b")
+    assert [(output.request_id, output.batch_size) for output in scheduler.run_round()] == [("a", 2), ("c", 2)]
+
+
+def test_an_executor_without_room_gets_no_more_requests(scheduler, executor):
+    """They wait in the queue, in order, until it has."""
+    submit(scheduler, "a")
+    scheduler.run_round()
+    executor.full = True
+    submit(scheduler, "b")
+    assert ran(scheduler.run_round()) == ["a"]
+    assert scheduler.queued == 1
+    executor.full = False
+    assert ran(scheduler.run_round()) == ["a", "b"]
+
+
+def test_a_request_that_can_never_run_is_refused_in_the_executors_words(scheduler, executor):
+    """At once, although others wait before it, and without a round of its own."""
+    executor.refusals["large"] = "It needs too much memory."
+    executor.full = True
+    submit(scheduler, "first")
+    submit(scheduler, "large")
+    assert scheduler.has_work
+    assert scheduler.run_round() == [RequestFailure("large", "too_long", "It needs too much memory.")]
+    assert scheduler.queued == 1
+    assert executor.steps == 0
