@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from engine.attention.cpu import CpuPool, CpuStep
 from engine.attention.registry import ATTENTION_NAME, LayerShape, register
 from engine.forward import ModelMismatch
 from engine.fused.replace import replace_modules
-from engine.loader import LoadedModel
+from engine.loader import LoadedModel, load
 from engine.machine_memory import pool_bytes
 from engine.plan import Plan
 
@@ -22,6 +23,10 @@ PAGE_SIZE = 128
 """Tokens of a page where nothing else is asked for."""
 
 _log = logging.getLogger(__name__)
+
+
+class ReplacementMismatch(ModelMismatch):
+    """Modules that each agreed with what they replaced do not agree together, in a model that runs packed."""
 
 
 class TorchRunner:
@@ -102,6 +107,7 @@ def build(
         fuse: replace modules by faster ones that compute the same.
 
     Raises:
+        ReplacementMismatch: the model is of no use any more and must be loaded again.
         ModelMismatch: the model does not fit, and why. Its attention is then its own again.
     """
     model: Any = loaded.model
@@ -122,13 +128,47 @@ def build(
         runner = TorchRunner(loaded, shapes, page_size=page_size, num_pages=num_pages)
         with seam.narrow_windows(model):
             seam.check(runner, tokens, dense, model.dtype)
-        if fuse and replace_modules(model, lambda: runner.run(seam.trial_plan(tokens))):
-            with seam.narrow_windows(model):
-                seam.check(runner, tokens, dense, model.dtype)
     except ModelMismatch:
         model.set_attn_implementation(own_attention)
         raise
     except Exception as error:
         model.set_attn_implementation(own_attention)
-        raise ModelMismatch(f"it failed in a trial run: {str(error).strip() or type(error).__name__}") from error
+        raise ModelMismatch(f"it failed in a trial run: {_reason(error)}") from error
+    if fuse:
+        try:
+            if replace_modules(model, lambda: runner.run(seam.trial_plan(tokens))):
+                with seam.narrow_windows(model):
+                    seam.check(runner, tokens, dense, model.dtype)
+        except Exception as error:
+            raise ReplacementMismatch(f"with replaced modules {_reason(error)}") from error
     return runner
+
+
+def load_runner(
+    path: Path, *, dtype: str = "auto", device: str | None = None, trust_remote_code: bool = False, **options: Any
+) -> TorchRunner | LoadedModel:
+    """Load a model behind the packed runner; where it cannot run packed, the model as it is, and a log line says why.
+
+    Args:
+        path: see :func:`engine.loader.load`.
+        dtype: the same.
+        device: the same.
+        trust_remote_code: the same.
+        options: ``page_size``, ``memory_bytes`` and ``max_tokens`` of :func:`build`.
+
+    Raises:
+        LoadError: not a servable model at all.
+    """
+    loaded = load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+    try:
+        return build(loaded, **options)
+    except ReplacementMismatch as mismatch:
+        _log.warning("%s runs without replaced modules: %s", loaded.info.architecture, mismatch)
+    except ModelMismatch as mismatch:
+        _log.warning("%s runs one sequence at a time: %s", loaded.info.architecture, mismatch)
+        return loaded
+    return build(load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code), fuse=False, **options)
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip() or type(error).__name__

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.attention.kernels import flash_chunk, flash_rows, gathered_rows, needs_scores, scored_chunk
+from engine.attention.kernels import flash_chunk, flash_rows, gathered_rows, needs_scores, product_chunk, scored_chunk
 from engine.attention.layout import Group, alone, block_mask, gathered, group_mask, group_rows
 from engine.attention.registry import LayerRules, LayerShape
 from engine.plan import Plan
@@ -201,7 +201,8 @@ class CpuStep:
         else:
             for call in self._row_calls(rules.window):
                 out[call.rows] = self._attend_rows(call, query[call.rows], keys, values, rules)
-        attend_chunk = scored_chunk if scored else flash_chunk
+        by_products = product_chunk if query.dtype == torch.bfloat16 else flash_chunk
+        attend_chunk = scored_chunk if scored else by_products
         for chunk in self._chunks:
             extent, rows = chunk.extent, chunk.rows
             attend_chunk(query[rows], keys[:, extent], values[:, extent], rules, self._mask, out[rows])

@@ -13,6 +13,10 @@ from engine.attention.registry import LayerRules
 # The operator behind scaled_dot_product_attention; called directly since it also gives the log-sum-exp of the scores.
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 
+_SCORED_ROWS = 1152
+"""Rows of one block of :func:`product_chunk`, times heads."""
+_LEAST_ROWS = 32
+
 MaskMaker = Callable[[int, int, "int | None"], Tensor]
 """(rows, keys, window) to a sum term ``[rows, keys]`` in the pool's dtype; see ``layout.block_mask``."""
 
@@ -105,6 +109,39 @@ def flash_chunk(
         share = torch.sigmoid(past_lse - own_lse).unsqueeze(-1).to(own.dtype)  # [group, kv_heads, rows, 1]
         own = torch.lerp(own, past, share)
     out.copy_(own.permute(2, 1, 0, 3))
+
+
+def product_chunk(
+    query: Tensor, keys: Tensor, values: Tensor, rules: LayerRules, mask_of: MaskMaker, out: Tensor
+) -> None:
+    """The same as :func:`flash_chunk` in bfloat16, as batched products over all heads: about 1.8 times as fast there.
+
+    The block is small enough for its scores to stay in the processor's cache. Queries are scaled before the product,
+    and scores are rounded to bfloat16 before the softmax, as in transformers' eager attention.
+
+    Args:
+        query: ``[rows, kv_heads, group, dim]``.
+        keys: ``[kv_heads, keys, dim]``.
+        values: like ``keys``.
+        rules: the layer's scale and window.
+        mask_of: makes masks.
+        out: receives ``[rows, kv_heads, group, dim]``.
+    """
+    count, kv_heads, group, _ = query.shape
+    block_rows = max(_LEAST_ROWS, _SCORED_ROWS // (kv_heads * group) // _LEAST_ROWS * _LEAST_ROWS)
+    for block in blocks_of(keys.shape[1] - count, count, rules.window, block_rows):
+        rows, seen = block.last - block.first, slice(block.first_key, block.last_key)
+        scaled = query[block.first : block.last].permute(1, 2, 0, 3).mul(rules.scale)
+        folded = scaled.reshape(kv_heads, group * rows, -1)
+        # The product wants keys without gaps between heads, and would else transpose them while it copies.
+        scores = torch.bmm(folded, keys[:, seen].contiguous().transpose(1, 2))
+        by_row = scores.view(kv_heads, group, rows, -1)
+        if rules.window is None:
+            by_row[..., -rows:] += mask_of(rows, rows, None)
+        else:
+            by_row += mask_of(rows, block.last_key - block.first_key, rules.window)
+        weighted = torch.bmm(torch.softmax(scores, dim=-1), values[:, seen])
+        out[block.first : block.last] = weighted.view(kv_heads, group, rows, -1).permute(2, 0, 1, 3)
 
 
 def scored_chunk(
