@@ -12,7 +12,6 @@ from engine.sampling.noise import exponential_noise
 from engine.sampling.params import DrawSettings
 from engine.sampling.penalties import TokenCounts, penalise
 
-
 _BLOCK = 256
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 from hypothesis.stateful import Bundle as Handles
+from hypothesis.stateful import RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from engine.pages import PageError, PagePool
 
@@ -190,11 +190,11 @@ def pool_with(layout):
     ("layout", "count", "run", "evicted"),
     [
         ("ffffofffoff", 3, range(5, 8), []),  # the shortest free run that is long enough
-        ("ffffofffoff", 4, range(0, 4), []),
-        ("fffofffoff", 3, range(0, 3), []),  # of equal ones the first
+        ("ffffofffoff", 4, range(4), []),
+        ("fffofffoff", 3, range(3), []),  # of equal ones the first
         ("cccoff", 2, range(4, 6), []),  # free pages before cached ones
         ("coffcocc", 3, range(2, 5), [4]),  # none free: the only loose run
-        ("cccccccc", 3, range(0, 3), [0, 1, 2]),  # the least recently used window
+        ("cccccccc", 3, range(3), [0, 1, 2]),  # the least recently used window
         ("ofcofo", 3, None, []),
     ],
 )
