@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -41,10 +41,19 @@ def run(given: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         print(f"mindspec bench: {error}", file=sys.stderr)
         return 1
+    settings: dict[str, Any] = {
+        name: value for name, value in vars(given).items() if isinstance(value, str | int | float)
+    }
+    settings["servers"] = [_shown(spec) for spec in servers]
+
+    def save(found: Comparison) -> None:
+        if given.json:
+            given.json.write_text(json.dumps(as_json(found, settings), indent=1) + "\n", encoding="utf-8")
+
     with tempfile.TemporaryDirectory(prefix="mindspec-bench-logs-") as scratch:
         logs: Path = given.logs or Path(scratch)
         logs.mkdir(parents=True, exist_ok=True)
-        bench = Bench([Server(spec, logs) for spec in servers], cases, prompts, given, measure_starts=START in names)
+        bench = Bench([Server(spec, logs) for spec in servers], cases, prompts, given, START in names, save)
         try:
             asyncio.run(bench.run())
         except ServerError as error:
@@ -53,13 +62,8 @@ def run(given: argparse.Namespace) -> int:
         except (KeyboardInterrupt, asyncio.CancelledError):
             print("mindspec bench: interrupted; what was measured so far:", file=sys.stderr)
     found = bench.found
+    save(found)
     print(text(found))
-    if given.json:
-        settings: dict[str, Any] = {
-            name: value for name, value in vars(given).items() if isinstance(value, str | int | float)
-        }
-        settings["servers"] = [_shown(spec) for spec in servers]
-        given.json.write_text(json.dumps(as_json(found, settings), indent=1) + "\n", encoding="utf-8")
     whole = len(found.turns) == found.rounds * len(cases) * len(servers)
     return 0 if whole and all(turn.figures for turn in found.turns) else 1
 
@@ -73,13 +77,15 @@ class Bench:
         cases: Sequence[Case],
         prompts: Prompts,
         given: argparse.Namespace,
-        *,
         measure_starts: bool,
+        save: Callable[[Comparison], None],
     ) -> None:
+        """``save`` is called after each turn: a long run that dies is not lost."""
         patience = Patience(given.quiet_below, given.quiet_wait, given.retries)
         self.found = Comparison([server.spec.name for server in servers], list(cases), given.rounds, patience)
         self._servers = servers
         self._prompts = prompts
+        self._save = save
         self._warm_starts = given.warm_starts if measure_starts else 0
         self._timeout_s: float = given.start_timeout
         starts = sum(self._warm_starts + 1 if server.owned else 1 for server in servers)
@@ -126,6 +132,7 @@ class Bench:
 
     def _took(self, turn: Turn) -> None:
         self.found.turns.append(turn)
+        self._save(self.found)
         self._progress.step()
 
 
