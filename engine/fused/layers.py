@@ -14,18 +14,24 @@ from engine.fused.products import Product
 
 
 class Norm(nn.Module):
-    """Root mean square norm in one call: computed in float32, rounded once."""
+    """Root mean square norm: computed in float32, rounded once.
+
+    ``x * gain / sqrt(mean(x * x) + epsilon)`` is ``x / hypot(|x|, sqrt(n * epsilon)) * (gain * sqrt(n))``, which takes
+    half the operators of ``functional.rms_norm`` and none that mixes dtypes (those are slow on many rows).
+    """
 
     def __init__(self, norm: Any) -> None:
         """Take the place of a norm with a ``weight`` and a ``variance_epsilon``."""
         super().__init__()
-        self.weight: Tensor = norm.weight.detach()
-        self.epsilon: float = norm.variance_epsilon
-        self._shape = tuple(self.weight.shape)
+        width = norm.weight.shape[-1]
+        self._gain = norm.weight.detach().float() * width**0.5  # [width]
+        self._least = torch.tensor((width * norm.variance_epsilon) ** 0.5)
 
     def forward(self, rows: Tensor) -> Tensor:
         """``[..., width]`` to the same."""
-        return functional.rms_norm(rows, self._shape, self.weight, self.epsilon)
+        whole = rows.float()
+        length = torch.linalg.vector_norm(whole, dim=-1, keepdim=True)
+        return torch.div(whole, length.hypot_(self._least)).mul_(self._gain).to(rows.dtype)
 
 
 class GatedFeedForward(nn.Module):
@@ -75,11 +81,8 @@ class DecoderLayer(nn.Module):
         self.feed_forward = GatedFeedForward(layer.mlp)
         self.before_attention = Norm(layer.input_layernorm)
         self.before_feed_forward = Norm(layer.post_attention_layernorm)
-        self.head_norm: tuple[Tensor, float] | None = None
-        """Gains of the norms over each query and key head, ``[heads + kv_heads, head_dim]``, and their epsilon."""
-        if hasattr(attention, "q_norm"):
-            gains = [attention.q_norm.weight.expand(self.heads, -1), attention.k_norm.weight.expand(self.kv_heads, -1)]
-            self.head_norm = torch.cat(gains).detach(), attention.q_norm.variance_epsilon
+        self.head_norms = [Norm(attention.q_norm), Norm(attention.k_norm)] if hasattr(attention, "q_norm") else None
+        """Of queries and of keys, head by head."""
 
     def forward(
         self, hidden_states: Tensor, *, position_embeddings: tuple[Tensor, Tensor], plan: CpuStep, **_: Any
@@ -110,10 +113,9 @@ class DecoderLayer(nn.Module):
             # The halves swap places, and the one that comes first changes its sign.
             plan.rotary = cosines, torch.cat((-sines[..., :half], sines[..., half:]), dim=-1)
         cosines, sines = plan.rotary
-        normed = heads
-        if self.head_norm is not None:
-            gains, epsilon = self.head_norm
-            normed = functional.rms_norm(heads, (self.head_dim,), None, epsilon).mul_(gains)
-        swapped = torch.roll(normed, self.head_dim // 2, dims=-1)
-        torch.mul(normed, cosines, out=heads)
-        heads.addcmul_(swapped, sines)
+        if self.head_norms is not None:
+            of_queries, of_keys = self.head_norms
+            heads[:, : self.heads] = of_queries(heads[:, : self.heads])
+            heads[:, self.heads :] = of_keys(heads[:, self.heads :])
+        swapped = torch.roll(heads, self.head_dim // 2, dims=-1)
+        heads.mul_(cosines).addcmul_(swapped, sines)

@@ -41,12 +41,12 @@ def test_products_of_other_models_are_replaced(family: str) -> None:
 
 
 def test_a_replacement_that_computes_something_else_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A norm with a wrong epsilon; the rest is replaced all the same."""
+    """A norm with a large epsilon; the rest is replaced all the same."""
 
     class Wrong(layers.Norm):
         def __init__(self, norm: Any) -> None:
             super().__init__(norm)
-            self.epsilon = 10.0
+            self._least = torch.tensor(10.0)
 
     monkeypatch.setattr(replace, "Norm", Wrong)
     kinds = _replaced("phi3")
