@@ -14,7 +14,7 @@ class ExtentMemory(KVMemory):
 
     A cached page that nobody owns *moves* into the extent that it is copied to: there is no use in having it twice.
     An extent begins with room for the tokens there are and ``growth_tokens`` more. When that is used up it doubles,
-    at most to ``limit``: into the pages behind it, or by a move, or, if there is no room for either, page by page.
+    at most to ``limit``: into the pages behind it, or by a move; if there is no room for either, by what it needs.
     """
 
     def __init__(self, runner: ModelRunner, growth_tokens: int) -> None:
@@ -68,6 +68,8 @@ class ExtentMemory(KVMemory):
         grown = self.pool.extend_run(pages, wanted - have)
         if grown is None:
             grown = self._moved(sequence, pages, wanted) or self.pool.extend_run(pages, needed - have)
+        if grown is None and needed < wanted:
+            grown = self._moved(sequence, pages, needed)
         if grown is None:
             return False
         sequence.pages = grown

@@ -116,7 +116,7 @@ def likeliest(logits: Tensor) -> Tensor:
     blocks = vocab // _BLOCK
     if blocks < 2:
         return logits.argmax(dim=-1)
-    whole = logits[:, : blocks * _BLOCK].unflatten(1, (blocks, _BLOCK))  # [rows, blocks, block]
+    whole = logits[:, : blocks * _BLOCK].reshape(rows, blocks, _BLOCK)  # [rows, blocks, block]
     maxima = whole.amax(dim=-1)  # [rows, blocks]
     block = maxima.argmax(dim=-1)  # [rows]; the first of equals, or of NaNs
     every = torch.arange(rows, device=logits.device)

@@ -134,3 +134,20 @@ def _note(played, outputs):
 def ids(tokens):
     """Token ids of step tokens."""
     return [token.token_id for token in tokens]
+
+
+def greedy(name, prompt, max_tokens, **sampling):
+    """A greedy request."""
+    return request(name, prompt, max_tokens=max_tokens, temperature=0.0, **sampling)
+
+
+def finish(executor, *requests):
+    """Run requests to their end: the answer of each, by id."""
+    return play(executor, [Arrival(asked) for asked in requests]).answers
+
+
+def steps(executor, count):
+    """So many steps, with the books checked."""
+    for _ in range(count):
+        executor.step()
+        executor.check()

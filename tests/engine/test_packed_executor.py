@@ -1,35 +1,16 @@
-"""The packed executor by example: prefix reuse, preemption, extents, removal, failures, what it reports and refuses."""
+"""The packed executor by example: prefix reuse, preemption, order, removal, failures, what it reports and refuses."""
 
 from __future__ import annotations
 
 import logging
 
 import pytest
-from packed_play import Arrival, answer_of, ids, make, play, request
+from packed_play import Arrival, answer_of, finish, greedy, ids, make, play, request, steps
 
 from engine.batching import BatchLimits
-from engine.sampling.params import FinishRule
-from engine.sequences import Group, RequestState
 
 KINDS = pytest.mark.parametrize("contiguous", [False, True])
 TWELVE = tuple(range(1, 13))
-
-
-def greedy(name, prompt, max_tokens, **sampling):
-    """A greedy request."""
-    return request(name, prompt, max_tokens=max_tokens, temperature=0.0, **sampling)
-
-
-def finish(executor, *requests):
-    """Run requests to their end: the answer of each, by id."""
-    return play(executor, [Arrival(asked) for asked in requests]).answers
-
-
-def steps(executor, count):
-    """So many steps, with the books checked."""
-    for _ in range(count):
-        executor.step()
-        executor.check()
 
 
 @KINDS
@@ -131,74 +112,6 @@ def test_choices_beyond_the_batch_limit_run_later(contiguous):
     asked = request("wide", TWELVE, max_tokens=5, n=7, seed=3)
     assert finish(executor, asked)["wide"] == answer_of(asked)
     assert max(len(counts) for _, counts, _ in fake.plans) == 3
-
-
-def test_choices_share_the_full_pages_of_the_prompt():
-    """Ten tokens in pages of 4 and three choices: two shared pages, and a third one each."""
-    executor, fake = make()
-    executor.add(request("three", TWELVE[:10], max_tokens=2, n=3, seed=1))
-    steps(executor, 1)
-    assert executor.stats.memory.pages_used == 2 + 3
-    assert fake.copied == 2
-
-
-def test_choices_have_extents_of_their_own_in_contiguous_memory():
-    """Ten tokens and room for growth of 4 make 4 pages for each of three choices, two of them copied."""
-    executor, fake = make(contiguous=True)
-    executor.add(request("three", TWELVE[:10], max_tokens=9, n=3, seed=1))
-    steps(executor, 1)
-    assert executor.stats.memory.pages_used == 3 * 4
-    assert fake.copied == 2 * 3
-
-
-def test_a_beam_that_dies_gives_its_extent_to_a_new_one():
-    """Three beams never have more than three extents, and the full pages of the prompt are copied once each."""
-    executor, fake = make(contiguous=True, growth_tokens=100)
-    asked = request("beams", TWELVE[:8], max_tokens=12, n=3, use_beam_search=True)
-    executor.add(asked)
-    steps(executor, 1)
-    assert fake.copied == 2 * 2
-    while executor.live_sequences:
-        assert executor.stats.memory.pages_used == 3 * 5
-        steps(executor, 1)
-    assert fake.copied > 4
-
-
-def test_an_extent_grows_by_doubling_and_takes_its_cache_along():
-    """A full extent of 2 pages with an owned page behind it moves once, to 4 pages; its keys are found there."""
-    executor, fake = make(contiguous=True, growth_tokens=2, num_pages=12)
-    executor.add(greedy("grows", TWELVE[:6], 11))
-    executor.add(greedy("stands", (9, 9, 9), 9))
-    steps(executor, 4)
-    assert fake.copied == 2
-    (group,) = [g for g in executor._admission.running if g.state.request.request_id == "grows"]
-    assert len(group.sequences[0].pages) == 4
-    assert executor._memory.lookup(group.sequences[0]) == list(group.sequences[0].pages[:2])
-
-
-def test_a_cached_page_moves_into_the_extent_it_is_copied_to():
-    """A cached beginning in the way of its own extent is copied elsewhere, and is not kept twice."""
-    executor, fake = make(contiguous=True, growth_tokens=0, num_pages=12)
-    executor.add(greedy("first", TWELVE[:8], 1))
-    executor.add(greedy("wall", (9,), 12))
-    steps(executor, 1)
-    assert (executor.stats.memory.pages_cached, fake.copied) == (2, 0)
-    executor.add(greedy("again", TWELVE, 2))
-    steps(executor, 1)
-    assert (executor.stats.memory.pages_cached, fake.copied) == (0, 2)
-
-
-@KINDS
-def test_an_evicted_beginning_is_computed_again(contiguous):
-    """A pool of 4 pages that other prompts have gone through holds nothing of the first one any more."""
-    executor, _ = make(contiguous=contiguous, num_pages=4)
-    asked = greedy("first", TWELVE, 1)
-    finish(executor, asked)
-    for number in range(3):
-        finish(executor, greedy(f"{number}", (number, *TWELVE), 1))
-    played = play(executor, [Arrival(greedy("first", TWELVE, 1))])
-    assert played.cached_tokens["first"] == 0
-    assert played.answers["first"] == answer_of(asked)
 
 
 @KINDS
@@ -371,19 +284,3 @@ def test_limits_are_at_least_one(wrong):
     """Nothing could ever run otherwise."""
     with pytest.raises(ValueError, match="at least 1"):
         BatchLimits(**wrong)
-
-
-def test_beams_that_are_no_more_give_their_pages_back():
-    """Two of three beams have no child: what only they owned is free."""
-    executor, _ = make()
-    asked = request("beams", TWELVE[:5], max_tokens=9, n=3, use_beam_search=True)
-    memory, admission = executor._memory, executor._admission
-    state = RequestState(asked, 0, FinishRule.of(asked.sampling, ()), {}, None)
-    parent = state.prompt_sequence()
-    assert memory.start(parent, 0, False)
-    parent.computed = 5
-    group = Group(state, (0, 0), [parent, memory.fork(parent, [*parent.tokens, 1])], [])
-    admission.join(group)
-    executor._forks.part_beams(group, [1], [7])
-    assert [sequence.tokens[-2:] for sequence in group.sequences] == [[1, 7]]
-    assert memory.pool.used == 2
