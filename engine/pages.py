@@ -22,8 +22,9 @@ class PagePool:
     cached instead of free. Cached pages count as available. They are given away when free ones do not do, the one
     that nobody used for the longest time first, and ``on_evict`` hears of each.
 
-    Pages are allocated one by one (any pages, constant time each) or as ascending runs. The search for a run goes
-    over the state of all pages as a byte string, with the regular expression engine: 10 us for 2,000 pages.
+    Pages are allocated one by one (any pages, constant time each) or as ascending runs. The search for a free run goes
+    over the state of all pages as a byte string, with the regular expression engine: 16 us for 2,000 pages. Where all
+    of them are cached, finding what to evict takes 0.7 ms; that is once per admitted request or growth, not per step.
     """
 
     def __init__(self, num_pages: int, on_evict: Callable[[int], None]) -> None:

@@ -155,9 +155,10 @@ def test_removed_choices_are_not_reported():
     """The other choice goes on; with the last one the request is gone."""
     executor = MockExecutor(TOKENIZER)
     executor.add(Request("r", (1,), SamplingParams(max_tokens=9, n=2)))
-    executor.remove_choice("r", 0)
+    assert executor.remove_choice("r", 0)
     assert [token.choice for round_ in executor.step() for token in round_.tokens] == [1]
-    executor.remove_choice("r", 1)
+    assert executor.sequences_run == 1
+    assert not executor.remove_choice("r", 1)
     assert (executor.live_sequences, executor.step()) == (0, [])
 
 

@@ -221,15 +221,16 @@ def test_remove_choice_ends_one_choice_and_changes_no_other(model):
     runner.add(request)
     runner.step()
     runner.step()
-    runner.remove_choice("r", 1)
-    runner.remove_choice("r", 99)
+    assert runner.sequences_run == 3
+    assert runner.remove_choice("r", 1)
+    assert runner.remove_choice("r", 99)
     assert runner.live_sequences == 2
     (outcome,) = runner.step()
     assert {token.choice: token.token_id for token in outcome.tokens} == {
         choice: whole[choice][2].token_id for choice in (0, 2)
     }
-    runner.remove_choice("r", 0)
-    runner.remove_choice("r", 2)
+    assert runner.remove_choice("r", 0)
+    assert not runner.remove_choice("r", 2)
     assert runner.live_sequences == 0
     assert runner.step() == []
 
