@@ -56,12 +56,24 @@ def replace_modules(model: nn.Module, trial: Callable[[], object]) -> int:
         for hook in hooks:
             hook.remove()
     replaced = 0
-    for candidate in candidates:
-        replaced += _replace(candidate)
+    while candidates:
+        # Taken off the list, so that nothing holds the weights of a module that has been replaced.
+        replaced += _replace(candidates.pop(0))
     products = [module for module in model.modules() if isinstance(module, Product)]
+    _leave_file(model, sum(product.memory()[1] for product in products))
     moved = use_huge_pages(product.memory() for product in products if product.is_packed)
     _log.info("%d modules replaced, %d MiB of weights in huge pages", replaced, moved >> 20)
     return replaced
+
+
+def _leave_file(model: nn.Module, ordered: int) -> None:
+    """Copy the few weights that are left, where ``ordered`` bytes were copied already.
+
+    The loader maps the file of the weights, and one embedding would keep all of it in memory.
+    """
+    if sum(parameter.nbytes for parameter in model.parameters()) < ordered:
+        for parameter in model.parameters():
+            parameter.data = parameter.data.clone()
 
 
 def _candidates(parent: nn.Module) -> Iterator[_Candidate]:
