@@ -34,16 +34,6 @@ class Plan:
     decode_count: int
     """The first so many spans are decode rows: one token each, all of them wanted."""
 
-    @property
-    def token_count(self) -> int:
-        """Rows of the step."""
-        return sum(len(span.token_ids) for span in self.spans)
-
-    @property
-    def wanted_count(self) -> int:
-        """Rows of the logits."""
-        return sum(span.wanted for span in self.spans)
-
 
 class ModelRunner(Protocol):
     """Everything that belongs to a device and a model: one forward over packed rows, and the pages behind it.

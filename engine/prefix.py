@@ -31,10 +31,6 @@ class PrefixIndex(Generic[Owner]):
         self._keys: dict[int, bytes] = {}
         self._computing: dict[bytes, Owner] = {}
 
-    def __len__(self) -> int:
-        """Pages that can be looked up."""
-        return len(self._pages)
-
     def extend_keys(self, keys: list[bytes], token_ids: Sequence[int], salt: bytes) -> None:
         """Append to ``keys``, the keys of the first pages of ``token_ids``, those of all its further full pages."""
         size = self._page_size

@@ -116,3 +116,24 @@ def test_beams_that_are_no_more_give_their_pages_back():
     executor._forks.part_beams(group, [1], [7])
     assert [sequence.tokens[-2:] for sequence in group.sequences] == [[1, 7]]
     assert memory.pool.used == 2
+
+
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (lambda executor, group: executor._memory.pool.share(group.sequences[0].pages), "owners and counts"),
+        (lambda executor, group: executor._memory.index.forget(group.sequences[0].pages[0]), "the allocator keeps"),
+        (lambda executor, group: executor._memory.index._pages.clear(), "do not agree"),
+        (lambda executor, group: setattr(group.sequences[0], "computed", 99), "more tokens than its pages hold"),
+        (lambda executor, group: executor._admission.running.clear(), "not those that run or wait"),
+        (lambda executor, group: executor._admission.waiting.append(executor._admission.running.pop()), "has pages"),
+    ],
+)
+def test_the_check_finds_what_is_wrong(spoil, found):
+    """The checker itself: owners, pages, keys, tokens without a page, groups in no list or the wrong one."""
+    executor, _ = make()
+    executor.add(greedy("one", TWELVE, 9))
+    steps(executor, 1)
+    spoil(executor, executor._admission.running[0])
+    with pytest.raises(ValueError, match=found):
+        executor.check()

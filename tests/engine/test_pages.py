@@ -226,3 +226,23 @@ def test_using_cached_pages_again_makes_them_the_youngest():
     pool.release([0])
     pool.take(1)
     assert evicted == [1]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (lambda pool: pool._free.pop(0), "page 0 is free, owned, cached"),
+        (lambda pool: pool._free.update({1: None}), "page 1 is free, owned, cached"),
+        (lambda pool: pool._owners.__setitem__(1, 0), "page 1 is free, owned, cached"),
+        (lambda pool: pool._state.__setitem__(2, ord("f")), "page 2 has the state 'f'"),
+        (lambda pool: pool._kept.__setitem__(2, 0), "page 2 is kept: 0"),
+        (lambda pool: pool._free.update({9: None}), "pages that do not exist"),
+    ],
+)
+def test_the_check_finds_books_that_do_not_agree(spoil, found):
+    """The checker itself: a lost page, one in two books, a wrong state, a cached one that is not kept, a stranger."""
+    pool, _ = pool_with("foc")
+    pool.check()
+    spoil(pool)
+    with pytest.raises(PageError, match=found):
+        pool.check()
