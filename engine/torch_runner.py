@@ -46,25 +46,25 @@ class TorchRunner:
         self.page_size = page_size
         self.num_pages = num_pages
         self.bytes_per_page = page_bytes(shapes, page_size, loaded.model.dtype)
-        self._model = loaded.model
-        self._pool = CpuPool(shapes, num_pages * page_size, loaded.model.dtype)
+        self.model: Any = loaded.model
+        self.pool = CpuPool(shapes, num_pages * page_size, loaded.model.dtype)
 
     @torch.inference_mode()
     def run(self, plan: Plan) -> Tensor:
         """See ``ModelRunner.run``."""
-        step = CpuStep(self._pool, plan, self.page_size)
+        step = CpuStep(self.pool, plan, self.page_size)
         logits = self._forward(step)
         if step.reads_more and not logits.sum().isfinite():
             # Rows of one call read each other's keys, with weight 0; but 0 times infinity is no number. So once more,
             # each for itself: the numbers that are not finite stay where they come from.
-            logits = self._forward(CpuStep(self._pool, plan, self.page_size, grouped=False))
+            logits = self._forward(CpuStep(self.pool, plan, self.page_size, grouped=False))
         return logits
 
     def _forward(self, step: CpuStep) -> Tensor:
         wanted = step.wanted
         # Some output layers cannot run on no row at all.
         rows = wanted if len(wanted) else torch.zeros(1, dtype=torch.int64)
-        logits: Tensor = self._model(
+        logits: Tensor = self.model(
             input_ids=step.token_ids,
             position_ids=step.positions,
             use_cache=False,
@@ -80,7 +80,7 @@ class TorchRunner:
         for end in range(1, len(source) + 1):
             run_ends = end == len(source) or source[end] != source[end - 1] + 1 or target[end] != target[end - 1] + 1
             if run_ends:
-                self._pool.copy(source[begin] * size, target[begin] * size, (end - begin) * size)
+                self.pool.copy(source[begin] * size, target[begin] * size, (end - begin) * size)
                 begin = end
 
 

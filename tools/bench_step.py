@@ -9,6 +9,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,25 +79,25 @@ def _decode_case(runners: dict[str, TorchRunner], rows: int, context: int) -> di
     """Whole steps, and of the replaced model its products and its attention alone."""
     from engine.attention.cpu import CpuStep
 
-    plan = _decode_plan(rows, context, next(iter(runners.values())).page_size)
+    plan = _decode_plan(rows, context, runners["plain"])
     parts: dict[str, Callable[[], object]] = {}
     for name, runner in runners.items():
-        parts[name] = lambda runner=runner: runner.run(plan)  # type: ignore[misc]  # mypy: lambdas with defaults
+        parts[name] = partial(runner.run, plan)
         parts[f"{name}: products"] = _products(runner, rows)
-        parts[f"{name}: attention"] = _attention(runner, lambda r=runner: CpuStep(r._pool, plan, r.page_size), rows)  # type: ignore[misc]
+        parts[f"{name}: attention"] = _attention(runner, partial(CpuStep, runner.pool, plan, runner.page_size), rows)
     return parts
 
 
-def _decode_plan(rows: int, context: int, page_size: int) -> Plan:
+def _decode_plan(rows: int, context: int, runner: TorchRunner) -> Plan:
     """Rows with contexts that differ by up to a tenth, in extents of one size."""
     from engine.plan import Plan, Span
 
     draws = random.Random(0)
-    size = -(-(context * 11 // 10 + 64) // page_size)
+    size = -(-(context * 11 // 10 + 64) // runner.page_size)
     spans = []
     for row in range(rows):
         start = draws.randint(context * 9 // 10, context * 11 // 10)
-        spans.append(Span(range(row * size, (row + 1) * size), start, [draws.randrange(1000)], True))
+        spans.append(Span(range(row * size, (row + 1) * size), start, [draws.randrange(runner.info.vocab_size)], True))
     return Plan(spans, rows)
 
 
@@ -104,7 +105,7 @@ def _prompt_case(runner: TorchRunner, length: int, chunk: int) -> Callable[[], o
     from engine.plan import Plan, Span
 
     pages = range(-(-length // runner.page_size))
-    tokens = [index * 7 % 1000 for index in range(length)]
+    tokens = [index * 7 % runner.info.vocab_size for index in range(length)]
 
     def run() -> None:
         for start in range(0, length, chunk):
@@ -121,9 +122,9 @@ def _products(runner: TorchRunner, rows: int) -> Callable[[], object]:
     from engine.fused.products import Product
 
     layers: list[Any] = [
-        module for module in runner._model.modules() if isinstance(module, Product) or type(module) is torch.nn.Linear
+        module for module in runner.model.modules() if isinstance(module, Product) or type(module) is torch.nn.Linear
     ]
-    inputs = {layer.in_features: torch.randn(rows, layer.in_features, dtype=runner._model.dtype) for layer in layers}
+    inputs = {layer.in_features: torch.randn(rows, layer.in_features, dtype=runner.model.dtype) for layer in layers}
 
     def run() -> None:
         with torch.inference_mode():
@@ -139,11 +140,11 @@ def _attention(runner: TorchRunner, make_step: Callable[[], Any], rows: int) -> 
 
     from engine.attention.registry import LayerRules
 
-    config = runner._model.config.get_text_config()
-    shapes = [(keys.shape[0], keys.shape[2]) for keys in runner._pool.keys]
+    config = runner.model.config.get_text_config()
+    shapes = [(keys.shape[0], keys.shape[2]) for keys in runner.pool.keys]
     heads = config.num_attention_heads
     rows_of = {
-        shape: [torch.randn(rows, count, shape[1], dtype=runner._model.dtype) for count in (heads, shape[0], shape[0])]
+        shape: [torch.randn(rows, count, shape[1], dtype=runner.model.dtype) for count in (heads, shape[0], shape[0])]
         for shape in set(shapes)
     }
 

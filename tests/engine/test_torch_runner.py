@@ -159,8 +159,8 @@ def test_numbers_that_are_not_finite_stay_with_their_sequence() -> None:
     rows = [_span(0, 9, [7]), _span(1, 12, [8])]
     wanted = runner.run(Plan(rows, 2))
     broken = slice(EXTENT * PAGE, EXTENT * PAGE + 12)
-    runner._pool.values[0][:, broken] = torch.inf
-    runner._pool.values[0][:, 10:12] = torch.nan  # left behind in the first one's extent by an earlier owner
+    runner.pool.values[0][:, broken] = torch.inf
+    runner.pool.values[0][:, 10:12] = torch.nan  # left behind in the first one's extent by an earlier owner
     found = runner.run(Plan(rows, 2))
     torch.testing.assert_close(found[0], wanted[0], atol=1e-4, rtol=1e-4)
     assert not found[1].isfinite().all()
@@ -169,7 +169,7 @@ def test_numbers_that_are_not_finite_stay_with_their_sequence() -> None:
 def test_pages_are_copied_wherever_they_lie() -> None:
     """Runs of pages and single ones, in one call."""
     runner = _runner(families.build("llama"))
-    keys = runner._pool.keys[1]
+    keys = runner.pool.keys[1]
     keys.copy_(torch.randn_like(keys))
     before = keys.clone().unflatten(1, (-1, PAGE))
     runner.copy_pages([0, 1, 2, 9], [20, 21, 23, 24])
