@@ -51,7 +51,20 @@ def _serve(given: argparse.Namespace) -> int:
         return _failed(f"the tokenizer of {folder.name} cannot be used: {error}")
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
     settings = _settings(given, name)
-    spec = EngineSpec("engine.runner:load_executor", {"path": str(folder), "dtype": given.dtype})
+    spec = EngineSpec(
+        "engine.packed_loader:load_executor",
+        {
+            "path": str(folder),
+            "dtype": given.dtype,
+            "page_size": given.cache_block_size,
+            "memory_bytes": None if given.npu_mem_size is None else int(given.npu_mem_size * 2**30),
+            "max_batch_size": given.max_batch_size,
+            "max_prefill_batch_size": min(given.max_prefill_batch_size, given.max_batch_size),
+            "max_prefill_tokens": given.max_prefill_tokens,
+            "prefill_chunk_size": given.prefill_chunk_size,
+        },
+        threads=given.threads,
+    )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
     front = ProcessFront(tokenizer, spec, limits=limits)
     return run(Service(settings, front, ModelDefaults.read(folder)))
@@ -125,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="serve a model", description=_serve.__doc__)
     serve.add_argument("--model", type=Path, metavar="DIR", help="a model folder; by default the embedded model")
     serve.add_argument("--dtype", default="auto", choices=["auto", "float32", "float16", "bfloat16"])
+    _add_engine(serve)
     _add_contract(serve)
     serve.set_defaults(run=_serve, profile=())
 
@@ -152,6 +166,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    """The sizes of the engine, under MindIE's names."""
+    add = parser.add_argument
+    add("--cache-block-size", type=_at_least_1, default=128, metavar="TOKENS", help="a page of keys and values")
+    add("--npu-mem-size", type=float, metavar="GB", help="for keys and values; a share of what is free if absent")
+    add("--max-prefill-batch-size", type=_at_least_1, default=50, metavar="N", help="prompts in one step")
+    add("--max-prefill-tokens", type=_at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
+    add("--prefill-chunk-size", type=_at_least_1, metavar="TOKENS", help="tokens of one prompt in one step")
+    add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; all cores but one if absent")
+
+
 def _add_contract(parser: argparse.ArgumentParser) -> None:
     """The settings that every server has; named as in MindIE's config.json."""
     add = parser.add_argument
@@ -170,7 +195,7 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     add("--max-request-length", type=float, default=40, metavar="MB", help="request body at most")
     add("--max-json-depth", type=_at_least_1, default=100, metavar="LEVELS")
     add("--max-json-containers", type=_at_least_1, default=200_000, metavar="N")
-    add("--max-batch-size", type=_at_least_1, default=64, metavar="N", help="sequences that run at the same time")
+    add("--max-batch-size", type=_at_least_1, default=200, metavar="N", help="sequences that run at the same time")
     add("--max-queue", type=int, default=1024, metavar="N", help="requests that may wait before others get 429")
     add("--full-text-enabled", action="store_true", help="streamed chat events carry all the text so far")
     add("--open-ai-support", default="vllm", metavar="FORM", help='anything but "vllm" answers in OpenAI\'s form')
