@@ -62,6 +62,8 @@ class Settings:
     """The only folder from which a request may name a chat template file; None: files are refused."""
     template_time_s: float = 2.0
     """Time limit for rendering a request's own chat template, in seconds."""
+    template_wait_s: float = 10.0
+    """How long such a rendering may wait for one of the processes, in seconds."""
     template_output_bytes: int = 8 * 1024 * 1024
     template_memory_bytes: int = 512 * 1024 * 1024
     template_workers: int = 2
