@@ -18,6 +18,8 @@ from handlers.errors import refused
 
 BODY: Final = "mindspec.body"
 """Key of the ASGI scope that holds the validated model."""
+BODY_BYTES: Final = "mindspec.body_bytes"
+"""Key of the ASGI scope that holds the size of the body."""
 IGNORED: Final = "mindspec.ignored"
 """Key of the ASGI scope that holds the X-Ignored-Parameters value, where there is one."""
 
@@ -97,6 +99,7 @@ class BodyValidator:
             raw = b"".join(chunks)
         body = validate(raw, self._model, self._rules)
         scope[BODY] = body
+        scope[BODY_BYTES] = len(raw)
         scope[IGNORED] = ignored.header_value(body)
         return receive, scope
 
