@@ -30,13 +30,8 @@ class Rules(Protocol):
     """What validation asks of the running service; read anew for each request, since both may be reloaded."""
 
     @property
-    def max_json_depth(self) -> int:
-        """Levels of arrays and objects allowed."""
-        ...
-
-    @property
-    def max_json_containers(self) -> int:
-        """Arrays and objects allowed, all together."""
+    def json_limits(self) -> strict_json.JsonLimits:
+        """How large the structure of a body may be."""
         ...
 
     @property
@@ -51,7 +46,7 @@ def validate(raw: bytes, model: type[ContractModel], rules: Rules) -> ContractMo
     Raises:
         Problem: 422 with the first failure.
     """
-    strict_json.check_shape(raw, rules.max_json_depth, rules.max_json_containers)
+    strict_json.check_shape(raw, rules.json_limits)
     with _no_collection(len(raw)):
         parsed = strict_json.parse(raw)
         try:

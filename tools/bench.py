@@ -131,8 +131,7 @@ def measure_bodies() -> dict[str, float]:
     settings = Settings(model_name="mock")
 
     class Rules:
-        max_json_depth = settings.max_json_depth
-        max_json_containers = settings.max_json_containers
+        json_limits = settings.json_limits()
         deployment = settings.deployment()
 
     found = {}

@@ -94,6 +94,8 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         max_request_length=given.max_request_length,
         max_json_depth=given.max_json_depth,
         max_json_containers=given.max_json_containers,
+        max_json_members=given.max_json_members,
+        max_json_values=given.max_json_values,
         full_text_enabled=given.full_text_enabled,
         open_ai_support=given.open_ai_support,
         strict_unknown=given.strict_unknown,
@@ -157,7 +159,9 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     add("--max-input-token-len", type=_at_least_1, metavar="TOKENS", help="prompt at most")
     add("--max-request-length", type=_above_0, default=40, metavar="MB", help="request body at most")
     add("--max-json-depth", type=_at_least_1, default=100, metavar="LEVELS")
-    add("--max-json-containers", type=_at_least_1, default=200_000, metavar="N")
+    add("--max-json-containers", type=_at_least_1, default=200_000, metavar="N", help="arrays and objects in a body")
+    add("--max-json-members", type=_at_least_1, default=500_000, metavar="N", help="members of all its objects")
+    add("--max-json-values", type=_at_least_1, default=2_500_000, metavar="N", help="all its values")
     add("--max-batch-size", type=_at_least_1, default=64, metavar="N", help="sequences that run at the same time")
     add("--max-queue", type=_whole, default=1024, metavar="N", help="requests that may wait before others get 429")
     add("--full-text-enabled", action="store_true", help="streamed chat events carry all the text so far")

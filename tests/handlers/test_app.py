@@ -373,3 +373,12 @@ async def test_the_chain_costs_less_than_eight_times_a_bare_server(
     ratios = [await microseconds(app) / await microseconds(bare_app) for _ in range(9)]
 
     assert statistics.median(ratios) < 8
+
+
+@pytest.mark.parametrize("path", ["Qwen/Qwen2-7B", "Qwen%2FQwen2-7B"])
+async def test_a_model_name_may_have_a_slash(service_for: ServiceFor, path: str) -> None:
+    """GET of such a model finds it, written plainly or percent-encoded."""
+    async with started(service_for(model_name="Qwen/Qwen2-7B")) as client:
+        answer = await client.get(f"/v1/models/{path}")
+
+    assert (answer.status_code, answer.json()["id"]) == (200, "Qwen/Qwen2-7B")
