@@ -34,19 +34,21 @@ class JsonLimits:
 def check_shape(raw: bytes, limits: JsonLimits) -> None:
     """Refuse too many or too deeply nested values, before any parser sees them.
 
-    Costs a few counts for ordinary bodies. Only a body that might be over a limit is reduced to its punctuation, its
-    strings dropped, and its innermost pairs of brackets peeled off, one level a pass. All of it is linear.
+    A body is reduced to its punctuation. Only where that might be over a limit its strings are dropped, and its
+    innermost pairs of brackets peeled off, one level a pass. All of it is linear.
 
     Raises:
         Problem: 422 too_deep or too_long.
     """
-    containers = raw.count(b"[") + raw.count(b"{")
+    rough = raw.translate(_BRACKETS, _TEXT)  # with the punctuation that stands in strings
+    containers = rough.count(b"[")
     # An object has one member more than commas, so these two bound the members as well.
-    if containers <= limits.depth and raw.count(b",") + containers <= min(limits.members, limits.values):
+    if containers <= limits.depth and rough.count(b",") + containers <= min(limits.members, limits.values):
         return
     if b"\\" in raw:
-        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # what is left of quotes begins or ends a string
-    skeleton = b"".join(raw.translate(_BRACKETS, _TEXT).split(b'"')[::2])
+        # What is left of quotes begins or ends a string.
+        rough = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_BRACKETS, _TEXT)
+    skeleton = b"".join(rough.split(b'"')[::2])
     _check_count("arrays and objects", skeleton.count(b"["), limits.containers, "maxJsonContainers")
     _check_count("members of objects", skeleton.count(b":"), limits.members, "maxJsonMembers")
     _check_count("values", skeleton.count(b","), limits.values, "maxJsonValues")
