@@ -53,9 +53,8 @@ class _Voice:
 class _Running:
     request: Request
     voices: dict[int, _Voice]
-    beams: list[BeamHypothesis] | None
-    rounds_left: int = 0
-    """Rounds that a beam request still has to run for."""
+    beams: dict[int, list[StepToken]] | None
+    """The tokens of each beam so far; None for choices."""
 
 
 class MockExecutor:
@@ -130,8 +129,10 @@ class MockExecutor:
                 voices[choice].upcoming = [self._eos, *reversed(forced)]
         running = _Running(request, voices, None)
         if sampling.use_beam_search:
-            running.beams = self._search(voices, sampling)
-            running.rounds_left = max(len(beam.tokens) for beam in running.beams)
+            for beam, voice in voices.items():  # the beams differ in their first two tokens
+                first, second = beam % len(self._common), beam // len(self._common) % len(self._common)
+                voice.upcoming = [self._common[second], self._common[first]]
+            running.beams = {beam: [] for beam in voices}
         self._requests[request.request_id] = running
         self._live += sampling.n
 
@@ -163,9 +164,8 @@ class MockExecutor:
         rounds = []
         for request_id, running in list(self._requests.items()):
             if running.beams is not None:
-                running.rounds_left -= 1
-                done = running.rounds_left == 0
-                rounds.append(RequestRound(request_id, [], running.beams if done else None, done))
+                done = self._grow(running.beams, running)
+                rounds.append(RequestRound(request_id, [], _ranked(running.beams) if done else None, done))
             else:
                 tokens = [
                     self._next(choice, voice, running.request.sampling) for choice, voice in running.voices.items()
@@ -231,21 +231,24 @@ class MockExecutor:
         around = self._common[start:] + self._common[:start]
         return [other for other in around[:_CANDIDATES] if other != token_id][: _CANDIDATES - 1]
 
-    def _search(self, voices: dict[int, _Voice], sampling: SamplingParams) -> list[BeamHypothesis]:
-        """A beam request's whole answer: hypotheses that differ in their first two tokens, best first."""
-        beams = []
-        for index, voice in voices.items():
-            first, second = index % len(self._common), index // len(self._common) % len(self._common)
-            voice.upcoming = [self._common[second], self._common[first]]
-            tokens: list[StepToken] = []
-            while not tokens or tokens[-1].finish_reason is None:
-                tokens.append(self._next(index, voice, sampling))
-            beams.append(BeamHypothesis(tokens, sum(token.logprob or 0.0 for token in tokens) / len(tokens)))
-        beams.sort(key=lambda beam: -beam.score)
-        for index, beam in enumerate(beams):
-            for token in beam.tokens:
-                token.choice = index
-        return beams
+    def _grow(self, beams: dict[int, list[StepToken]], running: _Running) -> bool:
+        """Add one token to every beam that has not ended; whether all have."""
+        growing = [beam for beam, tokens in beams.items() if not tokens or tokens[-1].finish_reason is None]
+        for beam in growing:
+            beams[beam].append(self._next(beam, running.voices[beam], running.request.sampling))
+        return all(beams[beam][-1].finish_reason is not None for beam in growing)
+
+
+def _ranked(beams: dict[int, list[StepToken]]) -> list[BeamHypothesis]:
+    """Finished beams as hypotheses, best first."""
+    ranked = [
+        BeamHypothesis(tokens, sum(token.logprob or 0.0 for token in tokens) / len(tokens)) for tokens in beams.values()
+    ]
+    ranked.sort(key=lambda beam: -beam.score)
+    for index, beam in enumerate(ranked):
+        for token in beam.tokens:
+            token.choice = index
+    return ranked
 
 
 def make_executor(

@@ -55,6 +55,9 @@ class Request:
     """Stop strings, matched on decoded text on this side of the process boundary."""
     include_stop_str_in_output: bool = False
     skip_special_tokens: bool = True
+    continues_prompt: bool = False
+    """The text goes on with the prompt's, which the client holds, so that both joined read right. Otherwise it is a
+    text of its own, as an assistant's message is: tokenizers that drop the first space of a text drop it here."""
     forced_text: str | None = None
     """What an engine that can be told its words (``forces_tool_calls``) writes, within max_tokens."""
 

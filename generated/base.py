@@ -92,8 +92,24 @@ def unknown(model: ContractModel, prefix: Path = ()) -> Iterator[Path]:
             yield from unknown(value, (*prefix, field))
         elif isinstance(value, list):
             for index, item in enumerate(value):
-                if isinstance(item, ContractModel):
+                if isinstance(item, ContractModel) and not _all_known(item):
                     yield from unknown(item, (*prefix, field, index))
+
+
+def _all_known(model: ContractModel) -> bool:
+    """Whether there is nothing unknown in the object; long lists are mostly of such, and this is the fast way past."""
+    name = type(model).__name__
+    if model.__pydantic_extra__ and name not in FREE_FORM:
+        return False
+    members = model.__dict__
+    for field in NESTED.get(name, ()):
+        value = members.get(field)
+        if isinstance(value, list):
+            if not all(_all_known(item) for item in value if isinstance(item, ContractModel)):
+                return False
+        elif isinstance(value, ContractModel) and not _all_known(value):
+            return False
+    return True
 
 
 FREE_FORM: Final = frozenset(["ChatTemplateKwargs"])

@@ -16,6 +16,8 @@ class Call:
     """The id of the answer."""
     receive: Receive
     """Gives only the client's disconnect, once the body has been read."""
+    body_bytes: int = 0
+    """Size of the body: what is made of a large one is made in a thread."""
 
     @staticmethod
     def now() -> int:

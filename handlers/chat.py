@@ -71,7 +71,7 @@ class ChatHandler:
         forced = forced_calls.forced_text(body, service.forces_tool_calls)
         forced_calls.refuse_strict(body, service.forces_tool_calls)
         info, limits = service.ready()
-        ids = await service.prompts.chat(body, limits, info.vocab_size)
+        ids = await service.prompts.chat(body, limits, info.vocab_size, self._call.body_bytes)
         sampling = sampling_params(
             body,
             wanted,

@@ -71,6 +71,7 @@ class CompletionHandler:
             stop=stop_strings(body),
             include_stop_str_in_output=bool(body.include_stop_str_in_output),
             skip_special_tokens=body.skip_special_tokens is not False,
+            continues_prompt=True,
         )
 
 

@@ -13,7 +13,7 @@ from handlers.ignored import HEADER
 from handlers.limits import REQUEST_ID
 from handlers.running import ClientGone
 from handlers.stream import EventStream
-from handlers.validation import BODY, IGNORED
+from handlers.validation import BODY, BODY_BYTES, IGNORED
 
 _JSON: Final = [(b"content-type", b"application/json")]
 _EVENTS: Final = [
@@ -46,7 +46,8 @@ class DispatchOperation:
             await _send(await handler(**path), [], send)
             return
         try:
-            answer = await handler.make(Call(scope[REQUEST_ID], receive))(scope[BODY])
+            call = Call(scope[REQUEST_ID], receive, scope[BODY_BYTES])
+            answer = await handler.make(call)(scope[BODY])
         except ClientGone:
             return
         ignored = scope[IGNORED]

@@ -29,7 +29,8 @@ def forced_text(body: ChatCompletionRequest, engine_can: bool) -> str | None:
     The arguments are the smallest that the tool's schema plainly allows.
 
     Raises:
-        Problem: 422 unsupported, naming tool_choice, where the engine cannot be held to a call.
+        Problem: 422 unsupported, naming tool_choice, where the engine cannot be held to a call; 422 out_of_range for
+            arguments that JSON cannot write.
     """
     choice = body.tool_choice
     if not tools_in_use(body) or not body.tools or choice is None or choice == "auto":
@@ -38,10 +39,15 @@ def forced_text(body: ChatCompletionRequest, engine_can: bool) -> str | None:
         message = "tool_choice can be none or auto here: this engine cannot be held to a tool call"
         raise refused("unsupported", message, "tool_choice")
     wanted = choice.function.name if isinstance(choice, NamedToolChoice) else body.tools[0].function.name
-    tool = next(tool for tool in body.tools if tool.function.name == wanted)
+    index, tool = next((index, tool) for index, tool in enumerate(body.tools) if tool.function.name == wanted)
     arguments = smallest(tool.function.parameters or {"type": "object"})
     call = {"name": wanted, "arguments": arguments if isinstance(arguments, dict) else {}}
-    return f"{OPEN}\n{json.dumps(call, ensure_ascii=False)}\n{CLOSE}"
+    try:
+        text = json.dumps(call, ensure_ascii=False, allow_nan=False)
+    except ValueError:  # such as 1e400, which is infinite as a double
+        param = f"tools[{index}].function.parameters"
+        raise refused("out_of_range", f"{param} asks for a number beyond the range of a double", param) from None
+    return f"{OPEN}\n{text}\n{CLOSE}"
 
 
 def refuse_strict(body: ChatCompletionRequest, engine_can: bool) -> None:
@@ -81,5 +87,6 @@ def smallest(schema: Any, depth: int = 0) -> Any:
         properties = schema.get("properties")
         required = schema.get("required")
         if isinstance(properties, Mapping) and isinstance(required, list):
-            return {name: smallest(properties.get(name, {}), depth + 1) for name in required if isinstance(name, str)}
+            names = dict.fromkeys(name for name in required if isinstance(name, str))
+            return {name: smallest(properties.get(name, {}), depth + 1) for name in names}
     return _EMPTY.get(kind, {}) if isinstance(kind, str) else {}

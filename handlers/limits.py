@@ -95,7 +95,8 @@ class LimitsMiddleware:
     def _too_large(self) -> Problem:
         most = self._limit.max_request_bytes
         message = f"The body is larger than the {most} bytes that this deployment takes (its setting maxRequestLength)"
-        return Problem(413, "body_too_large", message, headers={"Connection": "close"})
+        # The connection stays open: closed with a body still on its way, the client would see a reset and no answer.
+        return Problem(413, "body_too_large", message)
 
 
 def _refusing(problem: Problem) -> Receive:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+import jiter
+
 from generated.models import ChatCompletionRequest, ContentPart, Message, Tool
 from handlers.errors import refused
 
@@ -127,8 +129,8 @@ def _refuse_media(part: ContentPart, path: str) -> None:
 def _parsed_call(call: dict[str, Any], path: str, needs_object: bool) -> dict[str, Any]:
     text: str = call["function"]["arguments"]
     try:
-        arguments = json.loads(text)
-    except (ValueError, RecursionError):
+        arguments = jiter.from_json(text.encode(), allow_inf_nan=False)
+    except ValueError:  # also for half of a surrogate pair, which no tokenizer can read
         arguments = None
     if not isinstance(arguments, dict):
         if needs_object:

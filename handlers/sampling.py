@@ -54,7 +54,8 @@ def sampling_params(
 ) -> SamplingParams:
     """Fill in every default: the request's value, else the model's, else the documented one.
 
-    ``max_tokens`` is already cut to the deployment's limits. A top_k above the vocabulary is the vocabulary.
+    ``max_tokens`` is already cut to the deployment's limits. A top_k above the vocabulary is the vocabulary. Stop
+    tokens outside it, which no model writes, are left out, so that a list of millions costs the engine nothing.
     """
     documented = ChatCompletionRequestDefaults if isinstance(body, ChatCompletionRequest) else CompletionRequestDefaults
     greedy = model.greedy and body.temperature is None and body.top_k is None and body.top_p is None
@@ -75,7 +76,7 @@ def sampling_params(
         use_beam_search=wanted.beams,
         logprobs=logprobs,
         ignore_eos=bool(body.ignore_eos),
-        stop_token_ids=tuple(body.stop_token_ids or ()),
+        stop_token_ids=tuple(dict.fromkeys(token for token in body.stop_token_ids or () if 0 <= token < vocab_size)),
         rank_by_logprob=wanted.ranked,
     )
 

@@ -12,6 +12,7 @@ from handlers.defaults import ModelDefaults
 from handlers.errors import Problem, from_engine, refused
 from handlers.prompt import PromptMaker
 from handlers.settings import Limits, Settings
+from handlers.strict_json import JsonLimits
 from handlers.template_pool import TemplatePool
 
 
@@ -25,6 +26,7 @@ class Service:
         """When the server started, in seconds since 1970."""
         self._settings = settings
         self._deployment = settings.deployment()
+        self._json_limits = settings.json_limits()
         self._pool = TemplatePool(settings)
         self._prompts: PromptMaker | None = None
         self._numbers = itertools.count(1)
@@ -40,14 +42,9 @@ class Service:
         return self._deployment
 
     @property
-    def max_json_depth(self) -> int:
-        """Levels of arrays and objects that a body may have."""
-        return self._settings.max_json_depth
-
-    @property
-    def max_json_containers(self) -> int:
-        """Arrays and objects that a body may have."""
-        return self._settings.max_json_containers
+    def json_limits(self) -> JsonLimits:
+        """How large the structure of a body may be."""
+        return self._json_limits
 
     @property
     def max_request_bytes(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generated.rules import Deployment
+from handlers.strict_json import JsonLimits
 
 MAX_PROMPT_TOKENS = 1_048_576
 """The contract's own ceiling for a prompt, whatever the model allows."""
@@ -38,7 +39,11 @@ class Settings:
     max_json_depth: int = 100
     """Arrays and objects inside each other at most."""
     max_json_containers: int = 200_000
-    """Arrays and objects of a body at most: a million empty ones in 4 MB would hold the server for seconds."""
+    """Arrays and objects of a body at most."""
+    max_json_members: int = 500_000
+    """Members of all objects of a body together at most."""
+    max_json_values: int = 2_500_000
+    """Values of a body at most; well above the 1048576 token ids that the longest prompt may have."""
 
     full_text_enabled: bool = False
     """Streamed chat events carry the text so far instead of the new text."""
@@ -62,6 +67,8 @@ class Settings:
     """The only folder from which a request may name a chat template file; None: files are refused."""
     template_time_s: float = 2.0
     """Time limit for rendering a request's own chat template, in seconds."""
+    template_wait_s: float = 10.0
+    """How long such a rendering may wait for one of the processes, in seconds."""
     template_output_bytes: int = 8 * 1024 * 1024
     template_memory_bytes: int = 512 * 1024 * 1024
     template_workers: int = 2
@@ -76,6 +83,10 @@ class Settings:
     def max_request_bytes(self) -> int:
         """Largest request body, in bytes."""
         return int(self.max_request_length * 1024 * 1024)
+
+    def json_limits(self) -> JsonLimits:
+        """How large the structure of a body may be."""
+        return JsonLimits(self.max_json_depth, self.max_json_containers, self.max_json_members, self.max_json_values)
 
     def deployment(self) -> Deployment:
         """What the contract's rules may ask about this deployment."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import jiter
@@ -10,37 +11,61 @@ import jiter
 from handlers.errors import Problem, refused
 
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b'[]{}"')))
+_TEXT = bytes(sorted(set(range(256)) - set(b'[]{}:,"')))
 _DUPLICATE = re.compile(r'^Detected duplicate key (".*") at line (\d+) column (\d+)$', re.DOTALL)
 _PLACE = re.compile(r" at line (\d+) column (\d+)$")
 _DUPLICATE_SHOWN = 100
 
 
-def check_shape(raw: bytes, max_depth: int, max_containers: int) -> None:
-    """Refuse too many or too deeply nested arrays and objects, before any parser sees them.
+@dataclass(frozen=True, slots=True)
+class JsonLimits:
+    """How large the structure of a body may be; a few megabytes of tiny values would hold the server for seconds."""
 
-    Costs one count for ordinary bodies. Only a body with more brackets than levels allowed is reduced to its brackets
-    and quotes, its strings dropped, and its innermost pairs peeled off, one level a pass. All of it is linear.
+    depth: int
+    """Arrays and objects inside each other."""
+    containers: int
+    """Arrays and objects in all."""
+    members: int
+    """Members of all objects together."""
+    values: int
+    """Elements and members of all arrays and objects together, each container's first not counted."""
+
+
+def check_shape(raw: bytes, limits: JsonLimits) -> None:
+    """Refuse too many or too deeply nested values, before any parser sees them.
+
+    A body is reduced to its punctuation. Only where that might be over a limit its strings are dropped, and its
+    innermost pairs of brackets peeled off, one level a pass. All of it is linear.
 
     Raises:
         Problem: 422 too_deep or too_long.
     """
-    if raw.count(b"[") + raw.count(b"{") <= max_depth:
+    rough = raw.translate(_BRACKETS, _TEXT)  # with the punctuation that stands in strings
+    containers = rough.count(b"[")
+    # An object has one member more than commas, so these two bound the members as well.
+    if containers <= limits.depth and rough.count(b",") + containers <= min(limits.members, limits.values):
         return
     if b"\\" in raw:
-        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # what is left of quotes begins or ends a string
-    brackets = b"".join(raw.translate(_BRACKETS, _NO_BRACKETS).split(b'"')[::2])
-    containers = brackets.count(b"[")
-    if containers > max_containers:
-        allowed = f"this deployment takes at most {max_containers} (its setting maxJsonContainers)"
-        raise refused("too_long", f"The body has {containers} arrays and objects; {allowed}")
-    for _ in range(max_depth):
+        # What is left of quotes begins or ends a string.
+        rough = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_BRACKETS, _TEXT)
+    skeleton = b"".join(rough.split(b'"')[::2])
+    _check_count("arrays and objects", skeleton.count(b"["), limits.containers, "maxJsonContainers")
+    _check_count("members of objects", skeleton.count(b":"), limits.members, "maxJsonMembers")
+    _check_count("values", skeleton.count(b","), limits.values, "maxJsonValues")
+    brackets = skeleton.translate(None, b":,")
+    for _ in range(limits.depth):
         peeled = brackets.replace(b"[]", b"")
         if not peeled or len(peeled) == len(brackets):
             return  # nothing left, or brackets that do not match: the parser says what is wrong
         brackets = peeled
     if b"[]" in brackets:
-        raise refused("too_deep", f"The body nests arrays and objects more than {max_depth} levels deep")
+        raise refused("too_deep", f"The body nests arrays and objects more than {limits.depth} levels deep")
+
+
+def _check_count(what: str, count: int, most: int, setting: str) -> None:
+    if count > most:
+        message = f"The body has {count} {what}; this deployment takes at most {most} (its setting {setting})"
+        raise refused("too_long", message)
 
 
 def parse(raw: bytes) -> Any:

@@ -7,7 +7,8 @@ import json
 import os
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class TemplatePool:
 
         Raises:
             Problem: 422 template_error - a complaint of the template in its words, a syntax error with its line, or
-                the limit that it broke.
+                the limit that it broke. 429 queue_full where no worker came free within ``template_wait_s``.
         """
         request = {
             "template": template,
@@ -44,7 +45,7 @@ class TemplatePool:
             "max_bytes": self._settings.template_output_bytes,
         }
         data = json.dumps(request).encode()
-        async with self._slots:
+        async with self._turn():
             worker = await self._worker()
             spent = True
             try:
@@ -67,6 +68,21 @@ class TemplatePool:
         """End all idle workers."""
         while self._idle:
             await _kill(self._idle.pop())
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait for a worker's turn, but not for ever: endless templates must not line up behind each other."""
+        try:
+            async with asyncio.timeout(self._settings.template_wait_s):
+                await self._slots.acquire()
+        except TimeoutError:
+            message = "Too many chat templates sent in requests wait to be rendered; try again soon"
+            headers = {"Retry-After": str(self._settings.retry_after_s)}
+            raise Problem(429, "queue_full", message, headers=headers) from None
+        try:
+            yield
+        finally:
+            self._slots.release()
 
     async def _worker(self) -> asyncio.subprocess.Process:
         while self._idle:
@@ -116,6 +132,7 @@ class TemplatePool:
 def complaint(words: str) -> Problem:
     """The 422 for a template's own raise_exception, in its words."""
     shown = words if len(words) <= _WORDS_SHOWN else words[:_WORDS_SHOWN] + "..."
+    shown = shown.encode("utf-8", "replace").decode()  # a template can write half of a surrogate pair, JSON cannot
     return refused("template_error", f"The chat template refuses these messages: {shown}", "messages")
 
 

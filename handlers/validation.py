@@ -18,6 +18,8 @@ from handlers.errors import refused
 
 BODY: Final = "mindspec.body"
 """Key of the ASGI scope that holds the validated model."""
+BODY_BYTES: Final = "mindspec.body_bytes"
+"""Key of the ASGI scope that holds the size of the body."""
 IGNORED: Final = "mindspec.ignored"
 """Key of the ASGI scope that holds the X-Ignored-Parameters value, where there is one."""
 
@@ -28,13 +30,8 @@ class Rules(Protocol):
     """What validation asks of the running service; read anew for each request, since both may be reloaded."""
 
     @property
-    def max_json_depth(self) -> int:
-        """Levels of arrays and objects allowed."""
-        ...
-
-    @property
-    def max_json_containers(self) -> int:
-        """Arrays and objects allowed, all together."""
+    def json_limits(self) -> strict_json.JsonLimits:
+        """How large the structure of a body may be."""
         ...
 
     @property
@@ -49,7 +46,7 @@ def validate(raw: bytes, model: type[ContractModel], rules: Rules) -> ContractMo
     Raises:
         Problem: 422 with the first failure.
     """
-    strict_json.check_shape(raw, rules.max_json_depth, rules.max_json_containers)
+    strict_json.check_shape(raw, rules.json_limits)
     with _no_collection(len(raw)):
         parsed = strict_json.parse(raw)
         try:
@@ -97,6 +94,7 @@ class BodyValidator:
             raw = b"".join(chunks)
         body = validate(raw, self._model, self._rules)
         scope[BODY] = body
+        scope[BODY_BYTES] = len(raw)
         scope[IGNORED] = ignored.header_value(body)
         return receive, scope
 

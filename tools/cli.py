@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,6 +116,8 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         max_request_length=given.max_request_length,
         max_json_depth=given.max_json_depth,
         max_json_containers=given.max_json_containers,
+        max_json_members=given.max_json_members,
+        max_json_values=given.max_json_values,
         full_text_enabled=given.full_text_enabled,
         open_ai_support=given.open_ai_support,
         strict_unknown=given.strict_unknown,
@@ -151,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME,...",
         help="refuse what a MindIE with these would refuse: " + ", ".join(_FEATURES + _MODEL_TYPES),
     )
-    mock.add_argument("--step-delay-ms", type=float, default=0.0, metavar="MS", help="how long a token takes")
+    mock.add_argument("--step-delay-ms", type=_not_negative, default=0.0, metavar="MS", help="how long a token takes")
     mock.set_defaults(run=_mock)
 
     generate = commands.add_parser("generate", help="write generated/ from spec/", description=_generate.__doc__)
@@ -170,7 +173,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     """The sizes of the engine, under MindIE's names."""
     add = parser.add_argument
     add("--cache-block-size", type=_at_least_1, default=128, metavar="TOKENS", help="a page of keys and values")
-    add("--npu-mem-size", type=float, metavar="GB", help="for keys and values; a share of what is free if absent")
+    add("--npu-mem-size", type=_above_0, metavar="GB", help="for keys and values; a share of what is free if absent")
     add("--max-prefill-batch-size", type=_at_least_1, default=50, metavar="N", help="prompts in one step")
     add("--max-prefill-tokens", type=_at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
     add("--prefill-chunk-size", type=_at_least_1, metavar="TOKENS", help="tokens of one prompt in one step")
@@ -181,7 +184,7 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     """The settings that every server has; named as in MindIE's config.json."""
     add = parser.add_argument
     add("--host", default="127.0.0.1")
-    add("--port", type=int, default=1025)
+    add("--port", type=_port, default=1025)
     add("--model-name", metavar="NAME", help="the name that requests must use")
     add("--max-n", type=_at_least_1, default=128, metavar="N", help="choices per request at most")
     add(
@@ -192,23 +195,67 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     )
     add("--max-iter-times", type=_at_least_1, metavar="TOKENS", help="answer at most; max-seq-len if absent")
     add("--max-input-token-len", type=_at_least_1, metavar="TOKENS", help="prompt at most")
-    add("--max-request-length", type=float, default=40, metavar="MB", help="request body at most")
+    add("--max-request-length", type=_above_0, default=40, metavar="MB", help="request body at most")
     add("--max-json-depth", type=_at_least_1, default=100, metavar="LEVELS")
-    add("--max-json-containers", type=_at_least_1, default=200_000, metavar="N")
+    add("--max-json-containers", type=_at_least_1, default=200_000, metavar="N", help="arrays and objects in a body")
+    add("--max-json-members", type=_at_least_1, default=500_000, metavar="N", help="members of all its objects")
+    add("--max-json-values", type=_at_least_1, default=2_500_000, metavar="N", help="all its values")
     add("--max-batch-size", type=_at_least_1, default=200, metavar="N", help="sequences that run at the same time")
-    add("--max-queue", type=int, default=1024, metavar="N", help="requests that may wait before others get 429")
+    add("--max-queue", type=_whole, default=1024, metavar="N", help="requests that may wait before others get 429")
     add("--full-text-enabled", action="store_true", help="streamed chat events carry all the text so far")
     add("--open-ai-support", default="vllm", metavar="FORM", help='anything but "vllm" answers in OpenAI\'s form')
     add("--strict-unknown", action="store_true", help="refuse unknown fields")
     add("--relaxed-rules", type=_relaxable, default=(), metavar="ID,...", help="rules of the tools family not to apply")
     add("--chat-template-dir", type=Path, metavar="DIR", help="folder of template files that requests may name")
-    add("--drain-timeout", type=float, default=30.0, metavar="S", help="time for running requests after a stop signal")
+    add(
+        "--drain-timeout",
+        type=_not_negative,
+        default=30.0,
+        metavar="S",
+        help="time for running requests after a stop signal",
+    )
 
 
 def _at_least_1(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
+
+
+def _not_negative(text: str) -> float:
+    number = _number(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
+    return number
+
+
+def _above_0(text: str) -> float:
+    number = _number(text)
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return number
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return number
 
 
 def _relaxable(text: str) -> tuple[str, ...]:

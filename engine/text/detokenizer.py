@@ -1,6 +1,8 @@
 """Incremental decoding of one choice: token ids in, text out as soon as no later token can change it.
 
-The pieces that come out, joined, are what decoding all the ids at once gives, for every sequence of ids.
+The pieces that come out, joined, are what decoding all the ids at once gives, for every sequence of ids. Some decoders
+treat the start of a text in their own way (Llama 2's drops the first space); where the choice goes on with a text that
+came before it, its own start is not such a start, so that both texts joined read right.
 """
 
 from __future__ import annotations
@@ -52,11 +54,21 @@ class Detokenizer(Protocol):
         ...
 
 
-def make_detokenizer(table: TokenTable, *, skip_special_tokens: bool, track_offsets: bool = False) -> Detokenizer:
-    """The detokeniser for this vocabulary's kind of decoder."""
+def make_detokenizer(
+    table: TokenTable, *, skip_special_tokens: bool, track_offsets: bool = False, follows_text: bool = False
+) -> Detokenizer:
+    """The detokeniser for this vocabulary's kind of decoder.
+
+    Args:
+        table: the vocabulary.
+        skip_special_tokens: special tokens have no text.
+        track_offsets: for ``take_offsets``.
+        follows_text: text of shown tokens stands before the first one.
+    """
     hidden = table.special_ids if skip_special_tokens else frozenset[int]()
-    make = ByteLevelDetokenizer if table.plan.byte_level else PieceDetokenizer
-    return make(table, hidden, track_offsets)
+    if table.plan.byte_level:  # bytes mean the same at the start of a text and inside it
+        return ByteLevelDetokenizer(table, hidden, track_offsets)
+    return PieceDetokenizer(table, hidden, track_offsets, follows_text)
 
 
 class ByteLevelDetokenizer:
@@ -129,14 +141,14 @@ class PieceDetokenizer:
         "_track",
     )
 
-    def __init__(self, table: TokenTable, hidden: frozenset[int], track_offsets: bool) -> None:
+    def __init__(self, table: TokenTable, hidden: frozenset[int], track_offsets: bool, follows_text: bool) -> None:
         self._table = table
         self._track = track_offsets
         self._hidden = hidden
-        self._first = True
+        self._first = not follows_text
         self._length = 0
         """Code points so far, those stripped from the start included."""
-        self._strip_left = table.plan.strip_count
+        self._strip_left = 0 if follows_text else table.plan.strip_count
         self._stripped = 0
         self._run = bytearray()
         self._run_places: list[int] = []

@@ -38,6 +38,7 @@ class RequestText:
         self._request = request
         self._tokenizer = tokenizer
         self._stops = StopStrings(request.stop) if request.stop else None
+        self._follows_text = request.continues_prompt and _shows_text(request, tokenizer)
         self._choices: list[_ChoiceText | None] = [None] * request.sampling.n
         self._open = request.sampling.n
         self._generated = 0
@@ -83,7 +84,9 @@ class RequestText:
     def _push(self, index: int, token: StepToken) -> ChoiceDelta | None:
         choice = self._choices[index]
         if choice is None:
-            choice = self._choices[index] = _ChoiceText(index, self._request, self._tokenizer, self._stops)
+            choice = self._choices[index] = _ChoiceText(
+                index, self._request, self._tokenizer, self._stops, self._follows_text
+            )
         if choice.finished:
             return None
         delta = choice.push(token)
@@ -124,7 +127,9 @@ class _ChoiceText:
         "reported",
     )
 
-    def __init__(self, index: int, request: Request, tokenizer: TextTokenizer, stops: StopStrings | None) -> None:
+    def __init__(
+        self, index: int, request: Request, tokenizer: TextTokenizer, stops: StopStrings | None, follows_text: bool
+    ) -> None:
         self._index = index
         self._tokenizer = tokenizer
         self._logprobs = request.sampling.logprobs is not None
@@ -132,7 +137,7 @@ class _ChoiceText:
         self._matcher = stops.matcher() if stops else None
         places_matter = self._logprobs or self._matcher is not None
         self._detokenizer = tokenizer.detokenizer(
-            skip_special_tokens=request.skip_special_tokens, track_offsets=places_matter
+            skip_special_tokens=request.skip_special_tokens, track_offsets=places_matter, follows_text=follows_text
         )
         self._unplaced: deque[StepToken] | None = deque() if places_matter else None
         self._length = 0
@@ -201,6 +206,12 @@ class _ChoiceText:
     def _candidate(self, token_id: int, logprob: float) -> TokenCandidate:
         raw = self._tokenizer.token_bytes(token_id)
         return TokenCandidate(token_id, self._tokenizer.token_text(token_id), raw, logprob)
+
+
+def _shows_text(request: Request, tokenizer: TextTokenizer) -> bool:
+    """Whether the prompt has any text under the request's own rule for special tokens."""
+    hidden = tokenizer.special_ids if request.skip_special_tokens else frozenset[int]()
+    return any(token_id not in hidden and tokenizer.token_bytes(token_id) for token_id in request.prompt_ids)
 
 
 def merge_deltas(rounds: Iterable[Sequence[ChoiceDelta]]) -> list[ChoiceDelta]:

@@ -48,8 +48,13 @@ class TextTokenizer(Protocol):
         """The bytes that one token adds to the text (its leading space included)."""
         ...
 
-    def detokenizer(self, *, skip_special_tokens: bool, track_offsets: bool = False) -> Detokenizer:
-        """A fresh incremental decoder for one choice; ``track_offsets`` for ``Detokenizer.take_offsets``."""
+    def detokenizer(
+        self, *, skip_special_tokens: bool, track_offsets: bool = False, follows_text: bool = False
+    ) -> Detokenizer:
+        """A fresh incremental decoder for one choice.
+
+        ``track_offsets``: for ``Detokenizer.take_offsets``; ``follows_text``: the choice goes on with a text.
+        """
         ...
 
 
@@ -124,9 +129,13 @@ class BackedTokenizer:
             string = self.token_string(token_id)
             return self._bytes.setdefault(token_id, b"" if string is None else self.plan.token_bytes(string))
 
-    def detokenizer(self, *, skip_special_tokens: bool, track_offsets: bool = False) -> Detokenizer:
+    def detokenizer(
+        self, *, skip_special_tokens: bool, track_offsets: bool = False, follows_text: bool = False
+    ) -> Detokenizer:
         """See ``TextTokenizer.detokenizer``."""
-        return make_detokenizer(self, skip_special_tokens=skip_special_tokens, track_offsets=track_offsets)
+        return make_detokenizer(
+            self, skip_special_tokens=skip_special_tokens, track_offsets=track_offsets, follows_text=follows_text
+        )
 
     def _without_special(self) -> Tokenizer:
         # A copy, since the switch is a property of the whole backend and other threads may be encoding.

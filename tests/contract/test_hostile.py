@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from http.client import HTTPConnection
 
 import httpx
 import pytest
@@ -207,3 +208,14 @@ def test_chunked_body_over_the_limit(server_url: ServerUrl) -> None:
         answer = client.post(url + CHAT, content=chunks(), headers=JSON_TYPE)
         assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
         assert client.post(url + CHAT, content=text(), headers=JSON_TYPE).status_code == 200
+
+
+def test_a_client_that_writes_its_large_body_to_the_end_reads_413(server_url: ServerUrl) -> None:
+    """http.client sends all 16 MiB before it reads; a connection closed meanwhile would hide the answer."""
+    connection = HTTPConnection(server_url(max_request_length=1).removeprefix("http://"), timeout=30)
+    try:
+        connection.request("POST", CHAT, b" " * 2**24, dict(JSON_TYPE))
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["code"]) == (413, "body_too_large")
+    finally:
+        connection.close()

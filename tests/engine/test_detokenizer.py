@@ -16,9 +16,9 @@ from engine.text.decoding import UnsupportedDecoderError, read_decoder
 FAMILIES = families()
 
 
-def stream(tokenizer, ids, skip=False, track=False):
+def stream(tokenizer, ids, skip=False, track=False, follows=False):
     """(pieces, offsets) of a sequence; the last piece is what ``finish`` gives."""
-    detokenizer = tokenizer.detokenizer(skip_special_tokens=skip, track_offsets=track)
+    detokenizer = tokenizer.detokenizer(skip_special_tokens=skip, track_offsets=track, follows_text=follows)
     pieces = [detokenizer.push(token_id) for token_id in ids]
     pieces.append(detokenizer.finish())
     return pieces, list(detokenizer.take_offsets())
@@ -94,6 +94,27 @@ def test_only_the_first_space_is_stripped():
     tokenizer = FAMILIES["llama2"]
     ids = ids_of(tokenizer, "▁the", "▁▁", "▁a")
     assert stream(tokenizer, ids)[0] == ["the", "  ", " a", ""]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_text_and_what_follows_it_join_to_the_whole_decode(family, data):
+    """For any ids after a text of whole characters: that text and the pieces are what decoding all ids gives."""
+    tokenizer = FAMILIES[family]
+    ids = data.draw(IDS[family])
+    before = ids_of(tokenizer, "b", "a") if family == "byte-level" else ids_of(tokenizer, "▁the", "b")
+    pieces, _ = stream(tokenizer, ids, follows=True)
+    whole = tokenizer.decode(before + ids, skip_special_tokens=False)
+    assert tokenizer.decode(before, skip_special_tokens=False) + "".join(pieces) == whole
+
+
+def test_offsets_after_a_text_count_the_space_that_stays():
+    """After a text the first space is shown, so the second token starts one code point later."""
+    tokenizer = FAMILIES["llama2"]
+    ids = ids_of(tokenizer, "▁the", "▁a")
+    assert stream(tokenizer, ids, track=True) == (["the", " a", ""], [0, 3])
+    assert stream(tokenizer, ids, track=True, follows=True) == ([" the", " a", ""], [0, 4])
 
 
 def test_a_broken_run_of_byte_tokens_is_one_replacement_character_a_byte():

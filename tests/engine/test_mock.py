@@ -169,3 +169,16 @@ def test_a_mock_told_to_fail_does_so_in_that_round():
     assert len(executor.step()) == 1
     with pytest.raises(MockFailure):
         executor.step()
+
+
+def test_a_beam_request_grows_by_a_token_a_round(monkeypatch):
+    """Admitting one that may run for a million rounds makes none of its tokens, and each round one of each beam."""
+    made = []
+    next_token = MockExecutor._next
+    monkeypatch.setattr(MockExecutor, "_next", lambda *args: made.append(1) or next_token(*args))
+    executor = MockExecutor(TOKENIZER)
+
+    executor.add(Request("r", (1, 2), SamplingParams(max_tokens=1000, ignore_eos=True, n=3, use_beam_search=True)))
+    assert len(made) == 0
+    executor.step()
+    assert len(made) == 3

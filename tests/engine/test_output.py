@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,6 +71,32 @@ def test_without_stops_the_deltas_are_the_whole_decode(ids, skip):
     joined, _, _ = run(ids, request(skip=skip))
     assert joined.text == MOCK.decode(ids, skip_special_tokens=skip)
     assert joined.token_count == len(ids)
+
+
+LLAMA2 = FAMILIES["llama2"]
+THE, A, START = (
+    next(number for number in range(LLAMA2.vocab_size) if LLAMA2.token_string(number) == token)
+    for token in ("▁the", "▁a", "<s>")
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "continues", "skip", "shown"),
+    [
+        ((START, THE), True, True, " a the"),  # a continuation: "the" + " a the" is what both decode to
+        ((START, THE), False, True, "a the"),  # a message of its own
+        ((START,), True, True, "a the"),  # the prompt has no text, so this is the start of one
+        ((START,), True, False, " a the"),  # "<s>" is text here
+    ],
+)
+def test_the_first_space_stays_where_the_text_goes_on_with_the_prompts(prompt, continues, skip, shown):
+    """Llama 2's decoder drops the first space of a text; prompt and continuation are one text, a message is not."""
+    sent = replace(request(skip=skip), prompt_ids=prompt, continues_prompt=continues)
+    joined, _, _ = run([A, THE], sent, tokenizer=LLAMA2)
+    assert joined.text == shown
+    if continues:
+        whole = LLAMA2.decode([*prompt, A, THE], skip_special_tokens=skip)
+        assert LLAMA2.decode(prompt, skip_special_tokens=skip) + joined.text == whole
 
 
 def test_a_stop_string_ends_the_choice_and_tells_the_engine():

@@ -17,7 +17,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from engine.generation import Generation
 from engine.scheduler import Limits
+from engine.types import Request as EngineRequest
 from handlers.app import build
 from handlers.service import Service
 
@@ -67,6 +69,26 @@ async def test_a_stream_spells_the_whole_answer(client: httpx.AsyncClient, path:
         assert [piece["finish_reason"] for piece in own if piece["finish_reason"]] == [choice["finish_reason"]]
     counted = [event["usage"]["completion_tokens"] for event in stream if "usage" in event]
     assert sum(counted) == whole["usage"]["completion_tokens"]
+
+
+async def test_a_completion_goes_on_with_its_prompt_and_a_message_does_not(
+    service_for: ServiceFor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a continuation keeps its first space with every tokenizer, and a message begins without one."""
+    service = service_for()
+    submit = service.front.submit
+    continues: list[bool] = []
+
+    def noted(request: EngineRequest) -> Generation:
+        continues.append(request.continues_prompt)
+        return submit(request)
+
+    monkeypatch.setattr(service.front, "submit", noted)
+    async with started(service) as client:
+        for path in (CHAT, "/v1/completions"):
+            assert (await client.post(path, json={**HELLO, "prompt": "hello"})).status_code == 200
+
+    assert continues == [False, True]
 
 
 async def test_best_of_is_ranked_by_mean_logprob(client: httpx.AsyncClient) -> None:
@@ -351,3 +373,12 @@ async def test_the_chain_costs_less_than_eight_times_a_bare_server(
     ratios = [await microseconds(app) / await microseconds(bare_app) for _ in range(9)]
 
     assert statistics.median(ratios) < 8
+
+
+@pytest.mark.parametrize("path", ["Qwen/Qwen2-7B", "Qwen%2FQwen2-7B"])
+async def test_a_model_name_may_have_a_slash(service_for: ServiceFor, path: str) -> None:
+    """GET of such a model finds it, written plainly or percent-encoded."""
+    async with started(service_for(model_name="Qwen/Qwen2-7B")) as client:
+        answer = await client.get(f"/v1/models/{path}")
+
+    assert (answer.status_code, answer.json()["id"]) == (200, "Qwen/Qwen2-7B")

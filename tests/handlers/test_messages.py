@@ -85,7 +85,7 @@ def test_arguments_become_objects() -> None:
     assert arguments_of(messages) == '{"a": 1}'
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "null"])
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null", '{"a": NaN}', r'{"a": "\ud800"}'])
 def test_a_template_that_needs_an_object_refuses_other_arguments(text: str) -> None:
     """The sentence names the arguments by their path."""
     with pytest.raises(Problem, match="JSON object") as caught:

@@ -16,7 +16,7 @@ from engine.text.decoding import BYTE_OF_SYMBOL
 from engine.text.tokenizer import BackedTokenizer
 from generated.models import ChatCompletionRequest, CompletionRequest
 from handlers.errors import Problem
-from handlers.prompt import PromptMaker
+from handlers.prompt import PIECE_CHARS, PromptMaker
 from handlers.settings import Limits, Settings
 from handlers.template_pool import TemplatePool
 
@@ -90,6 +90,18 @@ async def test_forged_tokens_in_tools_and_calls_are_text_too() -> None:
     assert sum(token in tokenizer.special_ids for token in ids) == 2 * turns - 1
 
 
+async def test_forged_tokens_behind_json_escapes_are_text_too() -> None:
+    """Arguments are JSON text: what a template gets of it, after parsing, is what must hold no control token."""
+    tokenizer = mock_tokenizer_with("{{ messages[0].tool_calls[0].function.arguments.a }}<|im_start|>")
+    arguments = '{"a": "\\u003c|im_end|\\u003e"}'
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
+
+    ids = await chat(maker(tokenizer), {"role": "assistant", "tool_calls": [call]})
+
+    assert tokenizer.decode(ids, skip_special_tokens=False) == "<|im_end|><|im_start|>"
+    assert sum(token in tokenizer.special_ids for token in ids) == 1
+
+
 async def test_ordinary_text_is_encoded_as_before() -> None:
     """Without control strings the ids are those of the rendered text in one piece."""
     tokenizer = mock_tokenizer()
@@ -158,6 +170,15 @@ async def test_a_role_that_the_template_drops_is_refused() -> None:
     with pytest.raises(Problem) as caught:
         await chat(maker(tokenizer), user("hi"), {"role": "critic", "content": "hm"})
     assert caught.value.param == "messages[1].role"
+
+
+async def test_a_template_may_write_messages_in_any_order() -> None:
+    """Own roles are found wherever the template has put their text."""
+    tokenizer = bos_tokenizer("{% for m in messages | reverse %}{{ m.content }} {% endfor %}")
+
+    ids = await chat(maker(tokenizer), {"role": "critic", "content": "one"}, {"role": "critic", "content": "two"})
+
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "two one "
 
 
 async def test_other_roles_pass_to_a_template_that_takes_any() -> None:
@@ -241,6 +262,44 @@ async def test_prompt_limits(prompt: Any, status: int | None, code: str | None) 
         assert (caught.value.status, caught.value.code, caught.value.param) == (status, code, "prompt")
 
 
+async def test_a_text_far_too_long_is_not_tokenised_to_its_end() -> None:
+    """A million characters where a thousand tokens are allowed: one piece of them tells."""
+    tokenizer = CountingTokenizer()
+    prompts = maker(tokenizer)
+    tokenizer.characters = 0
+    limits = Limits(max_seq_len=1001, max_iter_times=1, max_prompt_tokens=1000)
+
+    with pytest.raises(Problem) as caught:
+        await prompts.completion(CompletionRequest(model="m", prompt="x " * 500_000), limits, VOCABULARY)
+
+    assert (caught.value.status, caught.value.code, caught.value.param) == (424, "prompt_too_long", "prompt")
+    assert tokenizer.characters == PIECE_CHARS
+
+
+async def test_a_long_text_of_few_tokens_is_tokenised_in_one_piece() -> None:
+    """Counting in pieces refuses nothing that fits: 540,000 characters are 60,000 tokens here."""
+    tokenizer = mock_tokenizer()
+    text = " question" * 60_000
+
+    ids = await maker(tokenizer).completion(CompletionRequest(model="m", prompt=text), LIMITS, VOCABULARY)
+
+    assert ids == tokenizer.encode(text, add_special_tokens=True)
+    assert len(ids) == 60_000
+
+
+class CountingTokenizer(BackedTokenizer):
+    """The mock's tokenizer, which counts the characters that it reads."""
+
+    def __init__(self) -> None:
+        self.__dict__.update(mock_tokenizer().__dict__)
+        self.characters = 0
+
+    def encode(self, text: str, *, add_special_tokens: bool, parse_special: bool = True) -> list[int]:
+        """As the mock's."""
+        self.characters += len(text)
+        return super().encode(text, add_special_tokens=add_special_tokens, parse_special=parse_special)
+
+
 async def test_a_template_that_renders_nothing_is_refused() -> None:
     """A prompt needs a token."""
     with pytest.raises(Problem, match="no tokens") as caught:
@@ -255,9 +314,16 @@ def mock_tokenizer_with(template: str) -> BackedTokenizer:
     return tokenizer
 
 
-async def test_a_large_prompt_leaves_the_loop_free() -> None:
+LARGE_TOOL = {"name": "f", "parameters": {"enum": [{"a": 1}] * 200_000}}
+
+
+@pytest.mark.parametrize("tools", [False, True])
+async def test_a_large_prompt_leaves_the_loop_free(tools: bool) -> None:
     """While four megabytes are rendered and tokenised, other tasks get their turn many times."""
     turns = 0
+    asked = [{"type": "function", "function": LARGE_TOOL}]
+    chat_body = ChatCompletionRequest.model_validate({"model": "m", "messages": [user("x")], "tools": asked})
+    body = CompletionRequest(model="m", prompt="word " * 800_000)
 
     async def count() -> None:
         nonlocal turns
@@ -267,8 +333,10 @@ async def test_a_large_prompt_leaves_the_loop_free() -> None:
 
     counting = asyncio.create_task(count())
     large = Limits(max_seq_len=2**23, max_iter_times=1, max_prompt_tokens=2**22)
-    body = CompletionRequest(model="m", prompt="word " * 800_000)
-    await maker().completion(body, large, VOCABULARY)
+    if tools:
+        await maker().chat(chat_body, large, VOCABULARY, body_bytes=2_000_000)
+    else:
+        await maker().completion(body, large, VOCABULARY)
     counting.cancel()
 
     assert turns > 20

@@ -133,3 +133,10 @@ def test_chat_has_the_same_defaults() -> None:
     made = sampling_params(body, choices(body, 1), logprobs=None, max_tokens=1, vocab_size=5000, model=ModelDefaults())
 
     assert (made.temperature, made.top_k) == (1.0, 1000)
+
+
+def test_stop_tokens_outside_the_vocabulary_are_left_out() -> None:
+    """No model writes them; the order of the others stays."""
+    body = completion(stop_token_ids=[7, 500, -1, 3, 7, 2**31 - 1])
+
+    assert params(body).stop_token_ids == (7, 3)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from handlers.errors import Problem
-from handlers.strict_json import check_shape, parse
+from handlers.strict_json import JsonLimits, check_shape, parse
 
 MANY = 1_000_000
+
+
+def limits(depth: int, *, containers: int = MANY, members: int = MANY, values: int = MANY) -> JsonLimits:
+    """Limits of which only some matter."""
+    return JsonLimits(depth, containers, members, values)
 
 
 def refusal(raw: bytes) -> Problem:
@@ -60,20 +65,20 @@ def test_the_depth_limit_is_inclusive(levels: int) -> None:
     """As many levels as allowed pass, one more is too_deep; siblings do not add up."""
     body = b'[{"a":1},' * (levels - 1) + b"[]" + b"]" * (levels - 1)
 
-    check_shape(body, levels, MANY)
+    check_shape(body, limits(levels))
     with pytest.raises(Problem) as caught:
-        check_shape(b"[" + body + b"]", levels, MANY)
+        check_shape(b"[" + body + b"]", limits(levels))
     assert (caught.value.status, caught.value.code) == (422, "too_deep")
 
 
 def test_brackets_inside_strings_are_text() -> None:
     """Only brackets of the JSON itself count, whatever escapes stand around them."""
-    check_shape(b'{"a": "' + b'[{\\"\\\\' * 500 + b'"}', 5, MANY)
+    check_shape(b'{"a": "' + b'[{\\"\\\\' * 500 + b'"}', limits(5))
 
 
 def test_unbalanced_brackets_are_left_to_the_parser() -> None:
     """A body of opening brackets is refused without deep recursion."""
-    check_shape(b"[" * 100_000, 100, MANY)
+    check_shape(b"[" * 100_000, limits(100))
 
     assert refusal(b"[" * 100_000).code == "too_deep"
 
@@ -81,13 +86,23 @@ def test_unbalanced_brackets_are_left_to_the_parser() -> None:
 def test_too_many_containers_are_refused_before_they_are_parsed() -> None:
     """Forty megabytes of nested brackets are counted, not peeled or parsed."""
     with pytest.raises(Problem) as caught:
-        check_shape(b"[" * 20_000_000 + b"]" * 20_000_000, 100, 200_000)
+        check_shape(b"[" * 20_000_000 + b"]" * 20_000_000, limits(100, containers=200_000))
     assert (caught.value.status, caught.value.code) == (422, "too_long")
     assert "20000000 arrays and objects" in caught.value.message
 
 
 def test_the_container_limit_is_inclusive() -> None:
     """As many arrays and objects as allowed pass, one more is too_long."""
-    check_shape(b"[" + b",".join([b"{}"] * 199) + b"]", 100, 200)
+    check_shape(b"[" + b",".join([b"{}"] * 199) + b"]", limits(100, containers=200))
     with pytest.raises(Problem, match="201 arrays and objects"):
-        check_shape(b"[" + b",".join([b"{}"] * 200) + b"]", 100, 200)
+        check_shape(b"[" + b",".join([b"{}"] * 200) + b"]", limits(100, containers=200))
+
+
+def test_the_limits_on_members_and_values_are_inclusive() -> None:
+    """So many members of objects, and so many further values, pass; one more of either is too_long."""
+    check_shape(b'{"a":1,"b":{"c":"x,y:z"}}', limits(9, members=3, values=1))
+    with pytest.raises(Problem, match=r"3 members of objects; this deployment takes at most 2 .*maxJsonMembers"):
+        check_shape(b'{"a":1,"b":{"c":1}}', limits(9, members=2))
+    check_shape(b"[1,2,3]", limits(9, values=2))
+    with pytest.raises(Problem, match=r"3 values; this deployment takes at most 2 .*maxJsonValues"):
+        check_shape(b"[1,2,3,4]", limits(9, values=2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -92,6 +93,28 @@ async def test_limits_end_the_worker_and_the_next_one_works(
 
     assert words in caught.value.message
     assert caught.value.param == "chat_template"
+    assert await pool.render("on", VARIABLES) == "on"
+
+
+async def test_half_a_surrogate_pair_in_a_complaint_becomes_a_question_mark(pool_for: Pools) -> None:
+    """JSON could not carry it to the client."""
+    with pytest.raises(Problem, match=r"these messages: no \? here"):
+        await pool_for().render(r"{{ raise_exception('no \ud800 here') }}", VARIABLES)
+
+
+async def test_a_render_that_waits_too_long_for_a_worker_is_429(pool_for: Pools) -> None:
+    """Endless templates hold the one worker; the next render gives up, and one after them works."""
+    pool = pool_for(template_workers=1, template_time_s=1.0, template_wait_s=0.1)
+    assert await pool.render("on", VARIABLES) == "on"  # the worker has started
+    endless = asyncio.create_task(pool.render(ENDLESS, VARIABLES))
+    await asyncio.sleep(0)
+
+    with pytest.raises(Problem) as caught:
+        await pool.render("on", VARIABLES)
+
+    assert (caught.value.status, caught.value.code, caught.value.headers) == (429, "queue_full", {"Retry-After": "1"})
+    with pytest.raises(Problem, match="longer than the 1 seconds"):
+        await endless
     assert await pool.render("on", VARIABLES) == "on"
 
 

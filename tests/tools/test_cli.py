@@ -37,6 +37,11 @@ def test_options_become_settings(tmp_path: Path) -> None:
         (["mock", "--profile", "mtq"], "unknown: mtq"),
         (["mock", "--relaxed-rules", "content-required"], "no rule of this name can be relaxed: content-required"),
         (["serve", "--max-n", "0"], "at least 1"),
+        (["serve", "--max-queue", "-1"], "at least 0"),
+        (["serve", "--port", "65536"], "65535"),
+        (["serve", "--max-request-length", "nan"], "not a number"),
+        (["serve", "--max-request-length", "0"], "above 0"),
+        (["serve", "--drain-timeout", "-1"], "below 0"),
     ],
 )
 def test_a_bad_option_ends_with_a_sentence(

@@ -52,7 +52,8 @@ def routes_source(contract: Contract) -> str:
     info, paths = contract.document.data["info"], dict[str, Any]()
     for operation in contract.operations:
         entry: dict[str, Any] = {"operationId": operation.id, "responses": {}}
-        text = {"in": "path", "required": True, "schema": {"type": "string"}}
+        # Slashes belong to the value: the names of models have them.
+        text = {"in": "path", "required": True, "schema": {"type": "string", "format": "path"}}
         if operation.parameters:
             entry["parameters"] = [{"name": name, **text} for name in operation.parameters]
         if operation.request:
