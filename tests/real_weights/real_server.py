@@ -43,7 +43,7 @@ class RealServer:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         """Start loading; ``wait`` before the first request."""
-        spec = EngineSpec("engine.runner:load_executor", {"path": str(folder), "dtype": "float32"}, threads=1)
+        spec = EngineSpec("engine.packed_loader:load_executor", {"path": str(folder), "dtype": "float32"}, threads=1)
         self.front = _ListeningFront(tokenizer_from_folder(folder), spec, limits=Limits())
         service = Service(Settings(model_name=NAME, **settings), self.front, ModelDefaults.read(folder))
         listener = bind("127.0.0.1", 0)
