@@ -17,6 +17,10 @@ from engine.plan import Plan
 _ALIGNMENT = 64
 _GATHER_ROWS = 4
 """So many single rows in bfloat16 attend over copied pages; see ``kernels.gathered_rows``."""
+_PARALLEL_FROM = 4 << 20
+"""Multiplications of queries and keys in one layer from which single rows attend on several threads. Threads sleep
+between operators, and waking them some six times a layer costs more than a second one saves on less (16 rows of 200
+tokens: 21 ms a step against 14)."""
 
 
 def _lazy_zeros(size: int) -> Tensor:
@@ -114,6 +118,7 @@ class CpuStep:
         lengths = [spans[index].start + 1 for index in single]
         places = [begins[index] for index in single]
         self._page_size = page_size
+        self._threads = torch.get_num_threads()
         self._gathers = grouped and pool.dtype == torch.bfloat16 and len(single) >= _GATHER_ROWS
         if not grouped:
             groups = alone(places, lengths)
@@ -210,10 +215,17 @@ class CpuStep:
 
     def _attend_rows(self, call: _RowCall, query: Tensor, keys: Tensor, values: Tensor, rules: LayerRules) -> Tensor:
         """One call: ``[rows, kv_heads, group, dim]`` to the same."""
-        if call.pages is None or call.mask is None:
-            return flash_rows(query, call.view(keys), call.view(values), call.mask, rules.scale)
-        by_page = (keys.shape[0], -1, self._page_size * keys.shape[2])
-        return gathered_rows(query, keys.view(by_page), values.view(by_page), call.pages, call.mask, rules.scale)
+        few = self._threads > 1 and query.numel() * call.keys < _PARALLEL_FROM
+        if few:
+            torch.set_num_threads(1)
+        try:
+            if call.pages is None or call.mask is None:
+                return flash_rows(query, call.view(keys), call.view(values), call.mask, rules.scale)
+            by_page = (keys.shape[0], -1, self._page_size * keys.shape[2])
+            return gathered_rows(query, keys.view(by_page), values.view(by_page), call.pages, call.mask, rules.scale)
+        finally:
+            if few:
+                torch.set_num_threads(self._threads)
 
     def _row_calls(self, window: int | None) -> list[_RowCall]:
         """The calls over single rows in layers with this window, made once a step."""
