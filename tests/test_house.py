@@ -309,3 +309,9 @@ def test_the_readme_names_every_make_target() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*##", makefile, re.MULTILINE)) - {"help"}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"`make ([a-z-]+)", readme)) == targets
+
+
+def test_no_two_test_modules_share_a_name() -> None:
+    """pytest imports test modules by their file's name alone, and refuses to collect the second of a pair."""
+    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name not in ("conftest.py", "__init__.py")]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
