@@ -38,7 +38,7 @@ class EngineSpec:
     max_batch_size: int = 64
     """Sequences that run at the same time."""
     threads: int | None = None
-    """For arithmetic; None takes OMP_NUM_THREADS, and without that leaves one of the usable cores to HTTP."""
+    """For arithmetic; None takes OMP_NUM_THREADS, and without that all usable cores. See :mod:`engine.step_threads`."""
     log_level: int = logging.WARNING
 
 
@@ -96,10 +96,10 @@ def serve(channel: Channel, scheduler: Scheduler) -> None:
 
 
 def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
-    threads = spec.threads or _threads_by_environment() or max(1, usable_cores() - 1)
-    # Read when the numeric libraries are first imported: idle threads must sleep, since spinning ones take the core
-    # that HTTP needs.
-    os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="0")
+    threads = spec.threads or _threads_by_environment() or usable_cores()
+    # Read when the numeric libraries are first imported: between the operators of a step threads wait actively for some
+    # 50 us, since waking a sleeping one takes as long as many operators; longer and they take the core that HTTP needs.
+    os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="3000")
     channel.send(LoadProgress("The engine process has started."))
     module_name, _, function_name = spec.factory.partition(":")
     try:

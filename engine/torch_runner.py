@@ -18,6 +18,7 @@ from engine.fused.replace import replace_modules
 from engine.loader import LoadedModel, load
 from engine.machine_memory import pool_bytes
 from engine.plan import Plan
+from engine.step_threads import StepThreads
 
 PAGE_SIZE = 128
 """Tokens of a page where nothing else is asked for."""
@@ -48,10 +49,15 @@ class TorchRunner:
         self.bytes_per_page = page_bytes(shapes, page_size, loaded.model.dtype)
         self.model: Any = loaded.model
         self.pool = CpuPool(shapes, num_pages * page_size, loaded.model.dtype)
+        self._threads = StepThreads(torch.get_num_threads())
 
     @torch.inference_mode()
     def run(self, plan: Plan) -> Tensor:
         """See ``ModelRunner.run``."""
+        with self._threads.step(sum(len(span.token_ids) for span in plan.spans)):
+            return self._run(plan)
+
+    def _run(self, plan: Plan) -> Tensor:
         step = CpuStep(self.pool, plan, self.page_size)
         logits = self._forward(step)
         if step.reads_more and not logits.sum().isfinite():

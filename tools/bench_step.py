@@ -23,9 +23,9 @@ _STAT = Path("/proc/stat")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table, one line a case; returns the exit status."""
     options = _options().parse_args(arguments)
-    # Read when torch is imported: its threads must sleep between operators, as they do in the engine.
+    # Read when torch is imported: its threads must wait as they do in the engine.
     os.environ.update(
-        OMP_NUM_THREADS=str(options.threads), OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="0"
+        OMP_NUM_THREADS=str(options.threads), OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="3000"
     )
     import torch
 

@@ -177,7 +177,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     add("--max-prefill-batch-size", type=_at_least_1, default=50, metavar="N", help="prompts in one step")
     add("--max-prefill-tokens", type=_at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
     add("--prefill-chunk-size", type=_at_least_1, metavar="TOKENS", help="tokens of one prompt in one step")
-    add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; all cores but one if absent")
+    add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; all cores if absent")
 
 
 def _add_contract(parser: argparse.ArgumentParser) -> None:
