@@ -103,6 +103,18 @@ class SequenceForward:
                 f"{difference:.3g}), so its answers would be wrong."
             )
 
+    @torch.inference_mode()
+    def bytes_per_token(self) -> int:
+        """Memory that one more token takes in a sequence's cache, all layers; a full window's layers take none more."""
+        counts = []
+        for length in (_CHECK_TOKENS, 2 * _CHECK_TOKENS):
+            _, state = self.prefill([0] * length)
+            tensors = [
+                part for layer in state.cache.layers for part in vars(layer).values() if isinstance(part, Tensor)
+            ]
+            counts.append(sum(tensor.nbytes for tensor in tensors))
+        return max(1, (counts[1] - counts[0]) // _CHECK_TOKENS)
+
     def _empty_cache(self) -> DynamicCache:
         return DynamicCache(config=self._model.config)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.batching import BatchLimits
 from engine.executor import Executor
+from engine.loader import load
 from engine.packed_executor import PackedExecutor
 from engine.runner import TorchExecutor
 from engine.torch_runner import PAGE_SIZE, TorchRunner, load_runner
@@ -23,6 +24,7 @@ def load_executor(
     max_prefill_batch_size: int = 50,
     max_prefill_tokens: int = 8192,
     prefill_chunk_size: int | None = None,
+    deterministic: bool = False,
 ) -> Executor:
     """Load the model at ``path`` and serve it.
 
@@ -33,11 +35,16 @@ def load_executor(
         path: see :func:`engine.loader.load`, as for ``dtype``, ``device`` and ``trust_remote_code``.
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
-        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the remaining three.
+        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the next three.
+        deterministic: run each sequence in forwards of its own, so that its numbers do not depend on its company or on
+            what is cached: equal requests with equal seeds get equal answers, bit by bit.
 
     Raises:
         LoadError: not a servable model.
     """
+    if deterministic:
+        alone = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+        return TorchExecutor(alone, memory_bytes)
     limits = BatchLimits(max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size)
     loaded = load_runner(
         Path(path),
@@ -47,4 +54,4 @@ def load_executor(
         page_size=page_size,
         memory_bytes=memory_bytes,
     )
-    return PackedExecutor(loaded, limits) if isinstance(loaded, TorchRunner) else TorchExecutor(loaded)
+    return PackedExecutor(loaded, limits) if isinstance(loaded, TorchRunner) else TorchExecutor(loaded, memory_bytes)

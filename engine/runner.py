@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from engine.executor import RequestRound
 from engine.forward import SequenceForward, SequenceState
-from engine.loader import LoadedModel, load
+from engine.loader import LoadedModel
+from engine.machine_memory import pool_bytes
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
@@ -48,12 +48,16 @@ class TorchExecutor:
 
     A round runs one forward per live sequence, each with a cache of its own, so that no sequence's numbers depend on
     the others. The choices of one request, or its beams, share the prompt's forward and copy its cache after it.
+
+    A request comes in when there is memory for the longest that it can become, so none that runs can lack it.
     """
 
-    def __init__(self, loaded: LoadedModel) -> None:
-        """Serve ``loaded``."""
+    def __init__(self, loaded: LoadedModel, memory_bytes: int | None = None) -> None:
+        """Serve ``loaded``, with so much memory for keys and values; None takes a share of what the machine has."""
         self.info = loaded.info
         self._forward = SequenceForward(loaded.model, loaded.info.vocab_size)
+        self._capacity = pool_bytes(memory_bytes) // self._forward.bytes_per_token()
+        """Tokens that all caches may hold together."""
         self._sampler = Sampler()
         self._requests: dict[str, _Running] = {}
         self.sequences_run = 0
@@ -64,17 +68,24 @@ class TorchExecutor:
         return sum(running.beam.width if running.beam else len(running.rows) for running in self._requests.values())
 
     def refuse(self, request: Request) -> str | None:
-        """Never: caches grow as they need to."""
-        return None
+        """Why a request can never run here, as a sentence; None when it can."""
+        needed = _most_tokens(request)
+        if needed <= self._capacity:
+            return None
+        return f"This request needs memory for up to {needed} tokens; this deployment has memory for {self._capacity}."
 
     def can_admit(self, request: Request) -> bool:
-        """Always."""
-        return True
+        """Whether there is memory for all that it may need beside what the others may."""
+        held = sum(_most_tokens(running.request) for running in self._requests.values())
+        return held + _most_tokens(request) <= self._capacity
 
     def add(self, request: Request) -> None:
-        """Admit a request. Raises ValueError when its id is admitted already."""
+        """Admit a request. Raises ValueError when its id is admitted already, or it can never run."""
         if request.request_id in self._requests:
             raise ValueError(f"request {request.request_id!r} is admitted already")
+        refusal = self.refuse(request)
+        if refusal is not None:
+            raise ValueError(refusal)
         sampling, device = request.sampling, self._forward.device
         rule = FinishRule.of(sampling, self.info.eos_token_ids)
         rows: dict[int, Row] = {}
@@ -197,8 +208,8 @@ class TorchExecutor:
         return [state, *(state.fork() for _ in range(count - 1))] if count else []
 
 
-def load_executor(
-    path: str, *, dtype: str = "auto", device: str | None = None, trust_remote_code: bool = False
-) -> TorchExecutor:
-    """Load the model at ``path`` and serve it; see :func:`engine.loader.load` for the arguments and LoadError."""
-    return TorchExecutor(load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code))
+def _most_tokens(request: Request) -> int:
+    """Tokens that the caches of a request hold at most. Beams that fork are there twice until the old ones go."""
+    sampling = request.sampling
+    copies = 2 * sampling.n if sampling.use_beam_search else sampling.n
+    return copies * (len(request.prompt_ids) + sampling.max_tokens)

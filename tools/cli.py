@@ -63,6 +63,7 @@ def _serve(given: argparse.Namespace) -> int:
             "max_prefill_batch_size": min(given.max_prefill_batch_size, given.max_batch_size),
             "max_prefill_tokens": given.max_prefill_tokens,
             "prefill_chunk_size": given.prefill_chunk_size,
+            "deterministic": given.deterministic,
         },
         threads=given.threads,
     )
@@ -177,6 +178,11 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     add("--max-prefill-batch-size", type=_at_least_1, default=50, metavar="N", help="prompts in one step")
     add("--max-prefill-tokens", type=_at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
     add("--prefill-chunk-size", type=_at_least_1, metavar="TOKENS", help="tokens of one prompt in one step")
+    add(
+        "--deterministic",
+        action="store_true",
+        help="answers that do not depend on company; no batching, no prefix cache",
+    )
     add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; all cores if absent")
 
 
