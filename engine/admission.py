@@ -32,11 +32,26 @@ class Admission:
         self.waiting: list[Group] = []
         self.preemptions = 0
         self._blocked = False
+        self._blocked_by: Group | None = None
 
     @property
     def blocked(self) -> bool:
         """A group waits for memory or for a place in the batch, or has to be looked at: nobody younger may start."""
         return self._blocked and bool(self.waiting)
+
+    @property
+    def unstarted(self) -> int:
+        """Requests without any part that ever ran, from the one on that found no memory or no place in the batch.
+
+        Those before it wait for a beginning that is being computed, and lose no time by that.
+        """
+        if not self.blocked or self._blocked_by is None:
+            return 0
+        first = _order(self._blocked_by)
+        waiting = {
+            group.order[0] for group in self.waiting if group.order >= first and group.state.cached_tokens is None
+        }
+        return len(waiting)
 
     def enter(self, group: Group) -> None:
         """A new group, or one that lost its pages, waits."""
@@ -54,7 +69,7 @@ class Admission:
 
     def admit(self) -> None:
         """Start waiting groups."""
-        self._blocked = False
+        self._blocked, self._blocked_by = False, None
         if not self.waiting:
             return
         width = sum(group.width for group in self.running)
@@ -62,13 +77,13 @@ class Admission:
         while place < len(self.waiting):
             group = self.waiting[place]
             if width and width + group.width > self._max_batch_size:
-                self._blocked = True
+                self._block(group)
                 return
             if self._memory.must_wait(group.sequences[0]):
                 place += 1
                 continue
             if not self._start(group, width):
-                self._blocked = True
+                self._block(group)
                 return
             del self.waiting[place]
             self.join(group)
@@ -105,6 +120,10 @@ class Admission:
         """Give back a group's pages."""
         for sequence in group.sequences:
             self._memory.release(sequence)
+
+    def _block(self, group: Group) -> None:
+        self._blocked = True
+        self._blocked_by = group
 
     def _start(self, group: Group, width: int) -> bool:
         """Give a group its pages, if there is room; ``width`` sequences run already."""

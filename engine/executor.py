@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from engine.stats import ExecutorStats
 from engine.types import BeamHypothesis, ModelInfo, Request, StepToken
 
 
@@ -43,7 +44,10 @@ class Executor(Protocol):
         ...
 
     def can_admit(self, request: Request) -> bool:
-        """Whether ``add`` may be called now; when it may not, it may after some later round."""
+        """Whether ``add`` may be called now; when it may not, it may after some later round.
+
+        Requests that wait inside have been looked at, so that those without room have none. May fail like ``step``.
+        """
         ...
 
     def add(self, request: Request) -> None:
@@ -78,4 +82,9 @@ class Executor(Protocol):
     @property
     def live_sequences(self) -> int:
         """Admitted sequences that are not over: live choices, or the beam width of a beam request."""
+        ...
+
+    @property
+    def stats(self) -> ExecutorStats:
+        """Its state between two rounds. It is asked after every round, so it has to be cheap."""
         ...

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from multiprocessing.context import SpawnProcess
 from typing import Protocol
 
-from engine.front_base import STOPPING, FrontBase, State
+from engine.front_base import STOPPING, FrontBase, FrontCounts, State
 from engine.generation import Generation
 from engine.link import EngineLink
 from engine.process import EngineSpec, run_engine
 from engine.scheduler import Limits
+from engine.stats import EngineStats
 from engine.text.tokenizer import TextTokenizer
 from engine.types import EngineError, ModelInfo, Request
 from engine.wire import EngineCommand, EngineMessage, LoadFailed, LoadProgress, Quit, Ready, Round
@@ -41,6 +42,19 @@ class Front(Protocol):
     state: State
     failure: str | None
     """A sentence, when ``state`` is "down"."""
+    engine_stats: EngineStats
+    """The engine's state, as it said last; zeros while there is none."""
+    counts: FrontCounts
+
+    @property
+    def running(self) -> int:
+        """Requests that have been submitted and are not over."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """Those of them that wait for room, so far as is known."""
+        ...
 
     async def start(self) -> None:
         """Begin to load the model; returns at once."""
@@ -96,7 +110,7 @@ class ProcessFront(FrontBase):
     ) -> None:
         """Args:
         tokenizer: the model's, for this side of the process boundary.
-        spec: what the engine process runs; its ``max_batch_size`` is taken from ``limits``.
+        spec: what the engine process runs; its ``max_batch_size`` and ``max_queue`` are taken from ``limits``.
         limits: batch and queue.
         restart: when to give up on an engine that dies again and again.
         stop_grace_s: seconds that ``stop`` waits before it kills the process.
@@ -104,7 +118,7 @@ class ProcessFront(FrontBase):
         super().__init__(tokenizer, limits or Limits())
         self.progress: str | None = None
         """The latest sentence of a loading engine."""
-        self._spec = replace(spec, max_batch_size=self.limits.max_batch_size)
+        self._spec = replace(spec, max_batch_size=self.limits.max_batch_size, max_queue=self.limits.max_queue)
         self._restart = restart or RestartPolicy()
         self._stop_grace_s = stop_grace_s
         self._deaths: deque[float] = deque()
@@ -169,12 +183,13 @@ class ProcessFront(FrontBase):
 
     def _on_message(self, engine: _Engine, message: EngineMessage) -> None:
         match message:
-            case Round(outputs):
-                self._receive(outputs)
+            case Round(outputs, stats):
+                self._receive(outputs, stats)
             case LoadProgress(sentence):
                 self.progress = sentence
-            case Ready(info):
+            case Ready(info, stats):
                 self.info = info
+                self.engine_stats = stats
                 if self.state == "loading":
                     self._set_state("ready")
             case LoadFailed(sentence):
@@ -206,6 +221,7 @@ class ProcessFront(FrontBase):
             self._set_state("down", sentence)
             return
         _log.error("the engine process ended; it is started again")
+        self.counts.engine_restarts += 1
         self._restarting = True
         self._set_state("down", _ENDED)
         self._spawn_task(self._launch())

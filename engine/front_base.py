@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from engine.generation import Generation, GenerationState
-from engine.scheduler import Limits
+from engine.scheduler import QUEUE_FULL, Limits
+from engine.stats import EngineStats
 from engine.text.output import RequestText
 from engine.text.tokenizer import TextTokenizer
 from engine.types import EngineError, FailureCode, ModelInfo, Request, RequestFailure, StepOutput
@@ -23,12 +24,24 @@ State = Literal["loading", "ready", "draining", "down"]
 LOADING = "The model is still loading."
 STOPPING = "The server is stopping."
 DOWN = "The engine is down."
-QUEUE_FULL = "The queue is full: {waiting} requests wait already."
 _INCOMPLETE = "The engine ended this request before it was complete."
 
 
 @dataclass(slots=True)
+class FrontCounts:
+    """What has happened since the front was made, however often the engine was started."""
+
+    prompt_tokens: int = 0
+    """Of requests that have begun to be answered."""
+    generated_tokens: int = 0
+    """In answers."""
+    engine_restarts: int = 0
+
+
+@dataclass(slots=True)
 class _Running:
+    number: int
+    """Of the submission, from 1 for each start of the engine."""
     text: RequestText
     state: GenerationState
     width: int
@@ -45,9 +58,16 @@ class FrontBase(ABC):
         self.info: ModelInfo | None = None
         self.state: State = "loading"
         self.failure: str | None = None
+        self.engine_stats = EngineStats()
+        """The engine's state, as it said last; a new engine's is all zeros."""
+        self.counts = FrontCounts()
         self._running: dict[str, _Running] = {}
         self._submitted = 0
+        self._sent = 0
+        """Requests that this start of the engine was sent."""
         self._unstarted = 0
+        self._unstarted_gone = 0
+        """Requests that ended unstarted since the engine has told its state."""
         self._restarting = False
         """The engine is down and about to be started again."""
         self._changed: set[asyncio.Future[None]] = set()
@@ -59,7 +79,22 @@ class FrontBase(ABC):
 
     @property
     def waiting(self) -> int:
-        """Requests that the engine has not admitted, in so far as the front can tell without asking it."""
+        """Requests that wait for room and have never run, so far as is known: there are at least so many."""
+        for_place = self._waiting_for_place
+        stats = self.engine_stats
+        if not (stats.full and stats.waiting):
+            return for_place
+        # Those that it found no room for, without those that are gone since; and all that it has not seen yet.
+        unseen = 0
+        for running in reversed(self._running.values()):
+            if running.number <= stats.received:
+                break
+            unseen += 1
+        return max(for_place, min(self._unstarted, stats.waiting - self._unstarted_gone + unseen))
+
+    @property
+    def _waiting_for_place(self) -> int:
+        """Requests for which the batch has no place, whatever memory there is."""
         free = self.limits.max_batch_size - sum(
             running.text.open_choices for running in self._running.values() if running.started
         )
@@ -89,12 +124,14 @@ class FrontBase(ABC):
             raise EngineError("queue_full", QUEUE_FULL.format(waiting=self.limits.max_queue))
         # Clients may choose equal ids, and a report on a cancelled request may still be on its way.
         self._submitted += 1
+        self._sent += 1
         request = replace(request, request_id=f"{self._submitted}:{request.request_id}")
-        running = _Running(RequestText(request, self.tokenizer), GenerationState(), request.sampling.n)
+        text = RequestText(request, self.tokenizer)
+        running = _Running(self._sent, text, GenerationState(), request.sampling.n)
         self._running[request.request_id] = running
         self._unstarted += 1
         self._send(Submit(request, time.monotonic_ns()))
-        return Generation(running.state, running.text.stats, lambda: self._cancel(request.request_id))
+        return Generation(running.state, text.stats, lambda: self._cancel(request.request_id))
 
     async def wait_ready(self) -> None:
         """See ``Front.wait_ready``."""
@@ -119,8 +156,8 @@ class FrontBase(ABC):
     def _send(self, command: EngineCommand) -> None:
         """Hand a command to the engine without waiting."""
 
-    def _receive(self, outputs: list[StepOutput | RequestFailure]) -> None:
-        """Take one round's report: to the texts, and from them to whoever waits."""
+    def _receive(self, outputs: list[StepOutput | RequestFailure], stats: EngineStats | None = None) -> None:
+        """Take one round's report: to the texts, and from them to whoever waits. ``stats`` None: as before."""
         for output in outputs:
             running = self._running.get(output.request_id)
             if running is None:
@@ -131,6 +168,7 @@ class FrontBase(ABC):
             if not running.started:
                 running.started = True
                 self._unstarted -= 1
+                self.counts.prompt_tokens += running.text.stats.prompt_tokens
             try:
                 progress = running.text.take(output)
             except Exception:
@@ -139,6 +177,8 @@ class FrontBase(ABC):
                 self._finish(output.request_id, EngineError("internal", _INCOMPLETE))
                 continue
             running.state.add(progress.deltas)
+            for delta in progress.deltas:
+                self.counts.generated_tokens += delta.token_count
             if not output.done:
                 for choice in progress.ended_by_text:
                     self._send(RemoveChoice(output.request_id, choice))
@@ -146,19 +186,25 @@ class FrontBase(ABC):
                 self._finish(output.request_id)
             elif output.done:
                 self._finish(output.request_id, EngineError("internal", _INCOMPLETE))
+        if stats is not None:
+            self.engine_stats = stats
+            self._unstarted_gone = 0
 
     def _finish(self, request_id: str, error: EngineError | None = None) -> None:
         running = self._running.pop(request_id)
         if not running.started:
             self._unstarted -= 1
+            self._unstarted_gone += 1
         running.state.end(error)
         if not self._running:
             self._announce()
 
     def _fail_all(self, code: FailureCode, message: str) -> None:
-        """The engine is gone: every generation ends with this error."""
+        """The engine is gone: every generation ends with this error, and the next engine starts from nothing."""
         for request_id in list(self._running):
             self._finish(request_id, EngineError(code, message))
+        self.engine_stats = EngineStats()
+        self._sent = 0
 
     def _cancel_all(self, error: EngineError) -> None:
         for request_id in list(self._running):

@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from engine.pages import PagePool
 from engine.plan import ModelRunner
 from engine.prefix import PrefixIndex
 from engine.sequences import KVSequence
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryStats:
-    """The state of the pages, and counts since the start."""
-
-    pages_total: int
-    pages_used: int
-    """Owned by sequences."""
-    pages_cached: int
-    """Owned by nobody, kept for their content."""
-    prefix_queries: int
-    """Sequences that looked for a cached beginning."""
-    prefix_hits: int
-    """Those of them that found one."""
-    prefix_hit_tokens: int
-    """Tokens that were not computed because of that."""
+from engine.stats import MemoryStats
 
 
 class KVMemory(ABC):
@@ -40,7 +23,7 @@ class KVMemory(ABC):
         self.page_size = runner.page_size
         self._num_pages = runner.num_pages
         self._copy_pages = runner.copy_pages
-        self._queries = self._hits = self._hit_tokens = 0
+        self._queries = self._hits = self._query_tokens = self._hit_tokens = 0
         self.reset()
 
     def reset(self) -> None:
@@ -52,7 +35,8 @@ class KVMemory(ABC):
     def stats(self) -> MemoryStats:
         """For metrics."""
         pool = self.pool
-        return MemoryStats(pool.num_pages, pool.used, pool.cached, self._queries, self._hits, self._hit_tokens)
+        counts = (self._queries, self._hits, self._query_tokens, self._hit_tokens)
+        return MemoryStats(pool.num_pages, pool.used, pool.cached, *counts)
 
     def pages_for(self, tokens: int) -> int:
         """Pages that hold so many tokens."""
@@ -158,6 +142,7 @@ class KVMemory(ABC):
         sequence.offered = hits
         self._queries += 1
         self._hits += hits > 0
+        self._query_tokens += len(sequence.tokens)
         self._hit_tokens += sequence.computed
         self.index.announce(sequence.keys[hits : sequence.cacheable // self.page_size], sequence)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.executor import RequestRound
+from engine.stats import ExecutorStats
 from engine.text.byte_tokenizer import TURN_END, mock_tokenizer
 from engine.text.tokenizer import TextTokenizer
 from engine.types import GREEDY_BELOW, BeamHypothesis, FinishReason, ModelInfo, Request, SamplingParams, StepToken
@@ -102,6 +103,11 @@ class MockExecutor:
     def live_sequences(self) -> int:
         """Live choices, and the width of each beam request."""
         return self._live
+
+    @property
+    def stats(self) -> ExecutorStats:
+        """Every admitted sequence runs in every round; there are no pages."""
+        return ExecutorStats(self.live_sequences)
 
     def refuse(self, request: Request) -> str | None:
         """Never: it needs no memory."""

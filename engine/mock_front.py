@@ -38,7 +38,7 @@ class MockFront(FrontBase):
         super().__init__(tokenizer or mock_tokenizer(), limits or Limits())
         self.executor = MockExecutor(self.tokenizer, max_position_embeddings=max_position_embeddings, fail_at=fail_at)
         self.step_delay_s = step_delay_s
-        self._scheduler = Scheduler(self.executor, self.limits.max_batch_size)
+        self._scheduler = Scheduler(self.executor, self.limits.max_batch_size, max_queue=self.limits.max_queue)
         self._has_work = asyncio.Event()
         self._rounds: asyncio.Task[None] | None = None
 
@@ -59,6 +59,7 @@ class MockFront(FrontBase):
 
     def _send(self, command: EngineCommand) -> None:
         self._scheduler.apply(command)
+        self.engine_stats = self._scheduler.stats
         self._has_work.set()
 
     async def _run_rounds(self) -> None:
@@ -73,5 +74,5 @@ class MockFront(FrontBase):
                 outputs = broken.outputs
             # The pause lets consumers read this round before the next one.
             await asyncio.sleep(self.step_delay_s)
-            self._receive(outputs)
+            self._receive(outputs, self._scheduler.stats)
             await asyncio.sleep(0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 
@@ -14,7 +15,7 @@ from engine.draws import StepDraws
 from engine.executor import RequestRound
 from engine.extent_memory import ExtentMemory
 from engine.forks import Forks
-from engine.memory import KVMemory, MemoryStats
+from engine.memory import KVMemory
 from engine.paged_memory import PagedMemory
 from engine.plan import ModelRunner
 from engine.sampling.beam import BeamSearch
@@ -22,24 +23,13 @@ from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
 from engine.sampling.sampler import Draw, Row, Sampler
 from engine.sequences import Group, RequestState
+from engine.stats import ExecutorStats
 from engine.types import Request, StepToken
 
 _log = logging.getLogger(__name__)
 
 GROWTH_TOKENS = 512
 _NOT_FINITE = "The model computed logits that are not finite numbers, so no token can be chosen."
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutorStats:
-    """What metrics report of an executor."""
-
-    memory: MemoryStats
-    preemptions: int
-    running: int
-    """Sequences in the batch."""
-    waiting: int
-    """Admitted sequences that wait for memory, a place in the batch, or a beginning that another one computes."""
 
 
 class PackedExecutor:
@@ -76,6 +66,8 @@ class PackedExecutor:
         self._device = torch.device(self.info.device)
         self._requests: dict[str, RequestState] = {}
         self._arrivals = 0
+        self._prepared = False
+        """Nothing but additions since the last look at who can run."""
         self.sequences_run = 0
 
     @property
@@ -85,11 +77,11 @@ class PackedExecutor:
 
     @property
     def stats(self) -> ExecutorStats:
-        """For metrics."""
+        """See ``Executor.stats``."""
         admission = self._admission
-        running = sum(group.width for group in admission.running)
-        waiting = sum(group.width for group in admission.waiting)
-        return ExecutorStats(self._memory.stats, admission.preemptions, running, waiting)
+        running = sum([group.width for group in admission.running])
+        waiting = sum([group.width for group in admission.waiting])
+        return ExecutorStats(running, waiting, admission.unstarted, admission.preemptions, self._memory.stats)
 
     def refuse(self, request: Request) -> str | None:
         """Why a request can never run here, as a sentence; None when it can."""
@@ -107,6 +99,10 @@ class PackedExecutor:
 
     def can_admit(self, request: Request) -> bool:
         """Whether a request may come in; not while an older one waits for memory or for a place in the batch."""
+        if self._admission.blocked:
+            # What has ended may have left the room that it waits for.
+            with self._all_or_nothing():
+                self._prepare()
         return not self._admission.blocked
 
     def add(self, request: Request) -> None:
@@ -135,6 +131,7 @@ class PackedExecutor:
 
     def remove(self, request_id: str) -> None:
         """Drop a request and free its pages; an unknown id is fine."""
+        self._prepared = False
         state = self._requests.pop(request_id, None)
         if state is not None:
             for group in state.groups:
@@ -142,6 +139,7 @@ class PackedExecutor:
 
     def remove_choice(self, request_id: str, choice: int) -> bool:
         """End one choice and free its pages; see ``Executor.remove_choice``."""
+        self._prepared = False
         state = self._requests.get(request_id)
         if state is None or state.rows.pop(choice, None) is None:
             return state is not None
@@ -157,14 +155,8 @@ class PackedExecutor:
     @torch.inference_mode()
     def step(self) -> list[RequestRound]:
         """Run one step; see ``Executor.step``. After an exception no request is left, and nothing is cached."""
-        try:
+        with self._all_or_nothing():
             return self._step()
-        except BaseException:
-            # Whatever was half done: all pages are free, and what they hold is not trusted any more.
-            self._requests.clear()
-            self._admission.clear()
-            self._memory.reset()
-            raise
 
     def check(self) -> None:
         """Raise PageError or ValueError unless every page and every group is where the books say."""
@@ -193,9 +185,27 @@ class PackedExecutor:
         state.groups.append(group)
         self._admission.enter(group)
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            # Whatever was half done: all pages are free, and what they hold is not trusted any more.
+            self._requests.clear()
+            self._admission.clear()
+            self._memory.reset()
+            raise
+
+    def _prepare(self) -> None:
+        """Make room for the running sequences, then start waiting ones in what is left; once before a step."""
+        if not self._prepared:
+            self._admission.secure()
+            self._admission.admit()
+            self._prepared = True
+
     def _step(self) -> list[RequestRound]:
-        self._admission.secure()
-        self._admission.admit()
+        self._prepare()
+        self._prepared = False
         step = build_step(self._admission.running, self._limits)
         if not step.parts:
             self.sequences_run = 0

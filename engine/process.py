@@ -37,6 +37,8 @@ class EngineSpec:
     """Picklable."""
     max_batch_size: int = 64
     """Sequences that run at the same time."""
+    max_queue: int | None = None
+    """Requests that may wait for room; None: any number."""
     threads: int | None = None
     """For arithmetic; None takes OMP_NUM_THREADS, and without that all usable cores. See :mod:`engine.step_threads`."""
     log_level: int = logging.WARNING
@@ -69,30 +71,36 @@ def run_engine(front: socket.socket, spec: EngineSpec) -> None:
     with contextlib.suppress(EOFError, ConnectionError):
         executor = _load(spec, channel)
         if executor is not None:
-            channel.send(Ready(executor.info))
-            serve(channel, Scheduler(executor, spec.max_batch_size))
+            scheduler = Scheduler(executor, spec.max_batch_size, max_queue=spec.max_queue)
+            channel.send(Ready(executor.info, scheduler.stats))
+            serve(channel, scheduler)
 
 
 def serve(channel: Channel, scheduler: Scheduler) -> None:
-    """Rounds and commands in turn, until ``Quit``.
+    """Rounds and commands in turn, until ``Quit``. Every round is answered, so that silence means trouble.
 
     Raises:
         EOFError, ConnectionError: the front is gone.
         SystemExit: the executor is broken; its requests have been reported as failed.
     """
+    told = scheduler.stats
     while True:
         for command in channel.receive(wait=not scheduler.has_work):
             if isinstance(command, Quit):
                 return
             scheduler.apply(command)
+        outputs = None
         if scheduler.has_work:
             try:
                 outputs = scheduler.run_round()
             except EngineBroken as broken:
                 channel.send(Round(broken.outputs))
                 raise SystemExit(1) from broken
-            if outputs:
-                channel.send(Round(outputs))
+        stats = scheduler.stats
+        changed = stats != told
+        if changed or outputs is not None:
+            channel.send(Round(outputs or [], stats if changed else None))
+            told = stats
 
 
 def _load(spec: EngineSpec, channel: Channel) -> Executor | None:

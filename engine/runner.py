@@ -16,6 +16,7 @@ from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
 from engine.sampling.sampler import Draw, Row, Sampler
+from engine.stats import ExecutorStats
 from engine.types import Request, StepToken
 
 _NOT_FINITE = "The model computed logits that are not finite numbers, so no token can be chosen."
@@ -66,6 +67,11 @@ class TorchExecutor:
     def live_sequences(self) -> int:
         """Live choices, and the width of each beam request."""
         return sum(running.beam.width if running.beam else len(running.rows) for running in self._requests.values())
+
+    @property
+    def stats(self) -> ExecutorStats:
+        """Every admitted sequence runs in every round; there are no pages."""
+        return ExecutorStats(self.live_sequences)
 
     def refuse(self, request: Request) -> str | None:
         """Why a request can never run here, as a sentence; None when it can."""

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.executor import Executor, RequestRound
+from engine.stats import EngineStats
 from engine.types import Request, RequestFailure, StepOutput
 from engine.wire import Cancel, EngineCommand, Quit, RemoveChoice, Submit
 
 _log = logging.getLogger(__name__)
 
 ROUND_FAILED = "The engine failed while it ran this request."
+QUEUE_FULL = "The queue is full: {waiting} requests wait already."
 _FAILED_ROUNDS_IN_A_ROW = 3
 """After so many the executor is taken to be broken for good (a lost device, say)."""
 
@@ -34,7 +36,7 @@ class Limits:
     max_batch_size: int = 64
     """Sequences that run at the same time, over all requests."""
     max_queue: int = 1024
-    """Requests that may wait to be admitted; the front refuses more."""
+    """Requests that may wait for room; more are refused."""
 
 
 @dataclass(slots=True)
@@ -56,16 +58,29 @@ class Scheduler:
     """Admits requests in order of arrival and runs rounds. Not thread safe."""
 
     def __init__(
-        self, executor: Executor, max_batch_size: int, clock_ns: Callable[[], int] = time.monotonic_ns
+        self,
+        executor: Executor,
+        max_batch_size: int,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        *,
+        max_queue: int | None = None,
     ) -> None:
-        """``clock_ns`` must be the clock that submission times were taken with."""
+        """Args:
+        executor: what runs the rounds.
+        max_batch_size: sequences that run at the same time.
+        clock_ns: must be the clock that submission times were taken with.
+        max_queue: requests that may wait after a round has begun; of more, the youngest fail. None: any number.
+        """
         self._executor = executor
         self._max_batch_size = max_batch_size
+        self._max_queue = max_queue
         self._clock_ns = clock_ns
         self._queue: deque[_Waiting] = deque()
         self._live: dict[str, _Live] = {}
         self._refused: list[RequestFailure] = []
         self._failed_rounds = 0
+        self._received = 0
+        self._full = False
 
     @property
     def has_work(self) -> bool:
@@ -76,6 +91,11 @@ class Scheduler:
     def queued(self) -> int:
         """Requests that wait to be admitted."""
         return len(self._queue)
+
+    @property
+    def stats(self) -> EngineStats:
+        """The state between two rounds."""
+        return EngineStats(self._received, len(self._queue), self._full, self._executor.stats)
 
     def apply(self, command: EngineCommand) -> None:
         """Obey the front. ``Quit`` is for whoever runs the rounds."""
@@ -91,6 +111,7 @@ class Scheduler:
 
     def submit(self, request: Request, submitted_ns: int) -> None:
         """Queue a request that was submitted at ``submitted_ns``, or refuse it when it can never run."""
+        self._received += 1
         refusal = self._executor.refuse(request)
         if refusal is not None:
             self._refused.append(RequestFailure(request.request_id, "too_long", refusal))
@@ -99,6 +120,7 @@ class Scheduler:
 
     def cancel(self, request_id: str) -> None:
         """Forget a request, queued or running; an unknown id is fine."""
+        self._full = False
         if self._live.pop(request_id, None) is not None:
             self._executor.remove(request_id)
         else:
@@ -106,6 +128,7 @@ class Scheduler:
 
     def remove_choice(self, request_id: str, choice: int) -> None:
         """End one choice of a running request, from outside."""
+        self._full = False
         if request_id in self._live and not self._executor.remove_choice(request_id, choice):
             del self._live[request_id]
 
@@ -117,11 +140,11 @@ class Scheduler:
         """
         outputs: list[StepOutput | RequestFailure] = [*self._refused]
         self._refused.clear()
-        self._admit(outputs)
-        if not self._live:
-            return outputs
-        start = self._clock_ns()
         try:
+            self._admit(outputs)
+            if not self._live:
+                return outputs
+            start = self._clock_ns()
             rounds = self._executor.step()
         except Exception:
             _log.exception("a round failed")
@@ -136,6 +159,8 @@ class Scheduler:
             if round_.prefilling:
                 continue  # its time is reported with the token that it leads to
             outputs.append(_report(round_, batch_size, end - live.since_ns - live.ran_ns, live.ran_ns))
+            if self._full and (round_.done or any(token.finish_reason for token in round_.tokens)):
+                self._full = False
             if round_.done:
                 del self._live[round_.request_id]
             else:
@@ -143,14 +168,31 @@ class Scheduler:
         return outputs
 
     def _admit(self, outputs: list[StepOutput | RequestFailure]) -> None:
+        if not self._queue:
+            return
+        newest = self._admit_what_fits(outputs)
+        unstarted = self._executor.stats.unstarted
+        self._full = bool(self._queue or unstarted)
+        if self._full and self._max_queue is not None:
+            # Only here it is known who waits: the front has sent them while a round was running.
+            message = QUEUE_FULL.format(waiting=self._max_queue)
+            while self._queue and len(self._queue) + unstarted > self._max_queue:
+                outputs.append(RequestFailure(self._queue.pop().request.request_id, "queue_full", message))
+            if newest is not None and unstarted > self._max_queue:
+                self.cancel(newest)
+                outputs.append(RequestFailure(newest, "queue_full", message))
+
+    def _admit_what_fits(self, outputs: list[StepOutput | RequestFailure]) -> str | None:
+        """Returns the id of the last request that was admitted: the only one that may wait in the executor, if any."""
+        newest = None
         while self._queue:
             head = self._queue[0]
             live = self._executor.live_sequences
             # A request wider than the limit runs when nothing else does.
             if live and live + head.request.sampling.n > self._max_batch_size:
-                return
+                break
             if not self._executor.can_admit(head.request):
-                return
+                break
             self._queue.popleft()
             try:
                 self._executor.add(head.request)
@@ -158,7 +200,9 @@ class Scheduler:
                 _log.exception("a request was not admitted")
                 outputs.append(RequestFailure(head.request.request_id, "internal", ROUND_FAILED))
             else:
-                self._live[head.request.request_id] = _Live(head.submitted_ns)
+                newest = head.request.request_id
+                self._live[newest] = _Live(head.submitted_ns)
+        return newest
 
     def _fail_running(self, outputs: list[StepOutput | RequestFailure]) -> None:
         """End every request of the failed round, and find out whether the executor lets go of them."""

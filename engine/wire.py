@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from engine.stats import EngineStats, ExecutorStats, MemoryStats
 from engine.types import BeamHypothesis, ModelInfo, Request, RequestFailure, StepOutput, StepToken
 
 _LENGTH = struct.Struct("<Q")
@@ -57,6 +58,7 @@ class Ready:
     """From the engine: requests may come."""
 
     info: ModelInfo
+    stats: EngineStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,14 @@ class LoadFailed:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """From the engine: everything that one round did."""
+    """From the engine: everything that one round did; sent after every round, also when there is nothing to tell.
+
+    It is sent without a round when commands alone have changed the engine's state.
+    """
 
     outputs: list[StepOutput | RequestFailure]
+    stats: EngineStats | None = None
+    """The state after it; None: the same as before."""
 
 
 EngineCommand = Submit | Cancel | RemoveChoice | Quit
@@ -80,7 +87,9 @@ EngineMessage = LoadProgress | Ready | LoadFailed | Round
 def encode(message: EngineCommand | EngineMessage) -> bytes:
     """A message as length and payload."""
     # Pickling a round's token objects one by one takes ten times as long as plain tuples.
-    value: object = [_pack(output) for output in message.outputs] if isinstance(message, Round) else message
+    value: object = message
+    if isinstance(message, Round):
+        value = [_pack_stats(message.stats), *map(_pack, message.outputs)]
     payload = pickle.dumps(value, protocol=5)
     return _LENGTH.pack(len(payload)) + payload
 
@@ -89,7 +98,8 @@ def decode(payload: bytes | bytearray | memoryview) -> EngineCommand | EngineMes
     """The message of a payload."""
     value = pickle.loads(payload)
     if isinstance(value, list):
-        return Round([_unpack(packed) for packed in value])
+        stats, *outputs = value
+        return Round(list(map(_unpack, outputs)), None if stats is None else _unpack_stats(stats))
     assert isinstance(value, EngineCommand | EngineMessage)
     return value
 
@@ -140,6 +150,20 @@ class Channel:
                 assert isinstance(command, EngineCommand)
                 commands.append(command)
         return commands
+
+
+def _pack_stats(stats: EngineStats | None) -> tuple[Any, ...] | None:
+    if stats is None:
+        return None
+    *counts, executor = stats
+    *sequences, memory = executor
+    return (counts, sequences, None if memory is None else tuple(memory))
+
+
+def _unpack_stats(packed: tuple[Any, ...]) -> EngineStats:
+    counts, sequences, memory = packed
+    executor = ExecutorStats._make((*sequences, None if memory is None else MemoryStats._make(memory)))
+    return EngineStats._make((*counts, executor))
 
 
 def _pack(output: StepOutput | RequestFailure) -> tuple[Any, ...]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 
 from engine.executor import RequestRound
+from engine.stats import ExecutorStats, MemoryStats
 from engine.types import ModelInfo, StepToken
 
 
 class FakeExecutor:
     """Every live choice gains the token 65 a round, for ever; ``fail`` and ``stuck`` make it misbehave.
 
-    ``prompt_rounds`` says how many rounds a request's prompt takes before, ``idle`` who has no part in a round.
+    ``prompt_rounds`` says how many rounds a request's prompt takes before, ``idle`` who has no part in a round,
+    ``homeless`` who is admitted without room: as long as one is, ``can_admit`` refuses.
     """
 
     def __init__(self):
@@ -26,16 +28,22 @@ class FakeExecutor:
         self.prompt_rounds = {}
         self.idle = set()
         self.refusals = {}
+        self.homeless = set()
 
     @property
     def live_sequences(self):
         return sum(map(len, self.choices.values()))
 
+    @property
+    def stats(self):
+        waiting = sum(len(choices) for request_id, choices in self.choices.items() if request_id in self.homeless)
+        return ExecutorStats(self.live_sequences - waiting, waiting, len(self.homeless & self.choices.keys()))
+
     def refuse(self, request):
         return self.refusals.get(request.request_id)
 
     def can_admit(self, request):
-        return not self.full
+        return not self.full and not self.homeless & self.choices.keys()
 
     def add(self, request):
         if request.request_id in self.choices:
@@ -60,7 +68,7 @@ class FakeExecutor:
             raise RuntimeError("told to fail")
         rounds = []
         for request_id, choices in list(self.choices.items()):
-            if request_id in self.idle:
+            if request_id in self.idle or request_id in self.homeless:
                 continue
             if self.prompt_rounds.get(request_id):
                 self.prompt_rounds[request_id] -= 1
@@ -72,6 +80,19 @@ class FakeExecutor:
             tokens = [] if failure else [StepToken(choice, 65) for choice in sorted(choices)]
             rounds.append(RequestRound(request_id, tokens, None, done=bool(failure), failure=failure))
         return rounds
+
+
+class PagedExecutor(FakeExecutor):
+    """As if each request held one page of 100."""
+
+    @property
+    def stats(self):
+        return super().stats._replace(memory=MemoryStats(100, len(self.choices), 0, 0, 0, 0, 0))
+
+
+def paged():
+    """A factory of the executor with pages."""
+    return PagedExecutor()
 
 
 def refusing():

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.link import EngineLink
+from engine.stats import EngineStats, ExecutorStats, MemoryStats
 from engine.types import (
     BeamHypothesis,
     ModelInfo,
@@ -34,6 +35,7 @@ from engine.wire import (
     encode,
 )
 
+STATS = EngineStats(5, 4, True, ExecutorStats(3, 2, 1, 9, MemoryStats(100, 20, 30, 6, 5, 400, 300)))
 TOKEN = StepToken(3, 77, -0.25, ((77, -0.25), (5, -2.0)), "stop", 77)
 MESSAGES = [
     Submit(Request("r", (1, 2), SamplingParams(max_tokens=4, seed=2**64 - 1), stop=("a",)), 123),
@@ -42,9 +44,12 @@ MESSAGES = [
     Quit(),
     LoadProgress("Reading."),
     LoadFailed("No."),
-    Ready(ModelInfo(10, 20, (1, 2), "bfloat16", "cpu", "Llama")),
+    Ready(ModelInfo(10, 20, (1, 2), "bfloat16", "cpu", "Llama"), STATS),
     Round([StepOutput("r", 64, 5, 6, [TOKEN, StepToken(0, 1)], None, 7, True), RequestFailure("s", "internal", "No.")]),
     Round([StepOutput("r", 2, 5, 6, [], [BeamHypothesis([TOKEN], -0.5)], 0, True)]),
+    Round([RequestFailure("s", "internal", "No.")], STATS),
+    Round([], EngineStats(1, 0, False, ExecutorStats(1))),
+    Round([]),
 ]
 
 
