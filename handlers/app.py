@@ -1,10 +1,11 @@
 """The chain that a request passes, in order, and the application built from it.
 
-bytes -> ExceptionMiddleware (every failure becomes a contract error) -> LimitsMiddleware (path, media type, size, id)
--> RoutingMiddleware (generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight from the
-bytes) -> DispatchMiddleware (the handler, and its answer as bytes).
+bytes -> MetricsMiddleware (counts answers; only where there is a GET /metrics) -> ExceptionMiddleware (every failure
+becomes a contract error) -> LimitsMiddleware (path, media type, size, id) -> RoutingMiddleware (generated/routes.yaml)
+-> RequestValidationMiddleware (the generated model, straight from the bytes) -> DispatchMiddleware (the handler, and
+its answer as bytes).
 
-All of these but two are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
+All of these but three are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
 UI, security, response validation, the request context) are left out. DispatchMiddleware stands in for the end of
 Connexion's chain, where a handler's decorators are rebuilt for each call: it cost more than all the rest.
 """
@@ -45,6 +46,7 @@ from handlers.dispatch import DispatchMiddleware, WithBody
 from handlers.errors import Problem, internal
 from handlers.health import HealthHandler
 from handlers.limits import LimitsMiddleware
+from handlers.metrics import MetricsMiddleware
 from handlers.models import ModelsHandler
 from handlers.service import Service
 from handlers.settings import Settings
@@ -72,10 +74,13 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
             await service.front.stop()
             await service.close()
 
+    routes = _routes()
+    counted = partial(MetricsMiddleware, service=service, paths=routes["paths"])
     app = AsyncApp(
         "mindspec",
         lifespan=lifespan,
         middlewares=[
+            *([counted] if service.settings.serves_metrics else []),
             ExceptionMiddleware,
             partial(LimitsMiddleware, limit=service),
             RoutingMiddleware,
@@ -88,7 +93,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
     )
     for failure, handler in error_handlers(service).items():
         app.add_error_handler(failure, handler)
-    app.add_api(_routes())
+    app.add_api(routes)
     return app
 
 

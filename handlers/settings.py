@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +27,9 @@ class Settings:
     """Names of loaded LoRA adapters, which requests may use as the model."""
     host: str = "127.0.0.1"
     port: int = 1025
+    metrics: bool | None = None
+    """Serve GET /metrics beside the contract's paths; None: where ``host`` is this machine's own, since what a server
+    is busy with is nothing for everybody who may send requests."""
 
     max_n: int = 128
     """Choices per request at most, for n, best_of and the beam width."""
@@ -75,6 +80,11 @@ class Settings:
     """Processes that render requests' own templates; started when first needed."""
 
     @property
+    def serves_metrics(self) -> bool:
+        """Whether there is a GET /metrics."""
+        return is_loopback(self.host) if self.metrics is None else self.metrics
+
+    @property
     def openai_form(self) -> bool:
         """Whether answers and errors have OpenAI's shape."""
         return self.open_ai_support != "vllm"
@@ -97,6 +107,13 @@ class Settings:
             relaxed_rules=frozenset(self.relaxed_rules),
             strict_unknown=self.strict_unknown,
         )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens on ``host``."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
 
 
 @dataclass(frozen=True)

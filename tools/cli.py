@@ -110,6 +110,7 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         model_name=model_name,
         host=given.host,
         port=given.port,
+        metrics=given.metrics,
         max_n=given.max_n,
         max_seq_len=given.max_seq_len,
         max_iter_times=given.max_iter_times,
@@ -191,6 +192,11 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default="127.0.0.1")
     add("--port", type=_port, default=1025)
+    add(
+        "--metrics",
+        action=argparse.BooleanOptionalAction,
+        help="serve GET /metrics; if neither is given, where the host is a loopback address",
+    )
     add("--model-name", metavar="NAME", help="the name that requests must use")
     add("--max-n", type=_at_least_1, default=128, metavar="N", help="choices per request at most")
     add(

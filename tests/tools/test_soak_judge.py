@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tools.load.client import Exchange
+from tools.soak.__main__ import as_json
 from tools.soak.answers import ChoiceSeen, Seen, seen
 from tools.soak.driver import Outcome, memory_growth
 from tools.soak.judge import Verdict, compare, distance, judge
@@ -212,7 +213,9 @@ def test_memory_growth_is_measured_from_round_2() -> None:
 
 def test_complaints_name_all_that_must_not_be() -> None:
     """And nothing else."""
-    assert Outcome(verdicts=Counter({"equal": 9, "near draw": 1}), drawn=5, recovered_s=[3.0]).complaints() == []
+    good = Outcome(verdicts=Counter({"equal": 9, "near draw": 1}), drawn=5, recovered_s=[3.0], pages_in_use=0)
+    assert good.complaints() == []
+    assert Outcome().complaints() == ["the server does not say how many pages are in use"]
     bad = Outcome(
         verdicts=Counter({"near draw": 3}),
         drawn=100,
@@ -230,3 +233,11 @@ def test_complaints_name_all_that_must_not_be() -> None:
         "4 pages are in use although nothing runs",
         "engine_mb grew to 1.100 times that after round 2",
     ]
+
+
+def test_an_outcome_can_be_written_as_json() -> None:
+    """Counts by name, and what is wrong."""
+    found = json.loads(json.dumps(as_json(Outcome(kinds=Counter({"n": 2}), pages_in_use=1))))
+
+    assert found["kinds"] == {"n": 2}
+    assert found["complaints"] == ["1 pages are in use although nothing runs"]

@@ -8,8 +8,9 @@ import json
 import shlex
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,12 @@ def report(outcome: Outcome) -> str:
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
     """Everything."""
-    return {**asdict(outcome), "complaints": outcome.complaints()}
+    counts = {"verdicts": dict(outcome.verdicts), "kinds": dict(outcome.kinds)}  # asdict makes nonsense of a Counter
+    return {
+        **asdict(replace(outcome, verdicts=Counter(), kinds=Counter())),
+        **counts,
+        "complaints": outcome.complaints(),
+    }
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -65,7 +65,9 @@ class Outcome:
             said.append("the engine did not come back after a kill")
         if self.health_unanswered:
             said.append(f"GET /health was not answered {self.health_unanswered} times")
-        if self.pages_in_use:
+        if self.pages_in_use is None:
+            said.append("the server does not say how many pages are in use")
+        elif self.pages_in_use:
             said.append(f"{self.pages_in_use} pages are in use although nothing runs")
         for name in ("http_mb", "engine_mb"):
             grown = memory_growth([getattr(memory, name) for memory in self.memory])
