@@ -19,16 +19,18 @@ from engine.generation import Generation
 from engine.link import EngineLink
 from engine.process import EngineSpec, run_engine
 from engine.scheduler import Limits
+from engine.silence import HangLimits, Silence, cpu_seconds
 from engine.stats import EngineStats
 from engine.text.tokenizer import TextTokenizer
 from engine.types import EngineError, ModelInfo, Request
 from engine.wire import EngineCommand, EngineMessage, LoadFailed, LoadProgress, Quit, Ready, Round
 
-__all__ = ["EngineSpec", "Front", "Generation", "Limits", "ProcessFront", "RestartPolicy", "State"]
+__all__ = ["EngineSpec", "Front", "Generation", "HangLimits", "Limits", "ProcessFront", "RestartPolicy", "State"]
 
 _log = logging.getLogger(__name__)
 
 _ENDED = "The engine process ended unexpectedly."
+_HUNG = "The engine process did not answer any more and was ended."
 _GIVEN_UP = "The engine process ended {deaths} times within {minutes:g} minutes and is not started again."
 _NOT_STARTED = "The engine process could not be started."
 
@@ -91,13 +93,15 @@ class _Engine:
     """One engine process."""
 
     process: SpawnProcess
+    silence: Silence
     link: EngineLink | None = None
     load_failure: str | None = None
+    hung: bool = False
     over: bool = False
 
 
 class ProcessFront(FrontBase):
-    """A ``Front`` whose engine is a child process, started anew when it dies."""
+    """A ``Front`` whose engine is a child process, started anew when it dies, and ended when it hangs."""
 
     def __init__(
         self,
@@ -106,6 +110,7 @@ class ProcessFront(FrontBase):
         *,
         limits: Limits | None = None,
         restart: RestartPolicy | None = None,
+        hang: HangLimits | None = None,
         stop_grace_s: float = 5.0,
     ) -> None:
         """Args:
@@ -113,6 +118,7 @@ class ProcessFront(FrontBase):
         spec: what the engine process runs; its ``max_batch_size`` and ``max_queue`` are taken from ``limits``.
         limits: batch and queue.
         restart: when to give up on an engine that dies again and again.
+        hang: when an engine that says nothing is ended.
         stop_grace_s: seconds that ``stop`` waits before it kills the process.
         """
         super().__init__(tokenizer, limits or Limits())
@@ -120,10 +126,12 @@ class ProcessFront(FrontBase):
         """The latest sentence of a loading engine."""
         self._spec = replace(spec, max_batch_size=self.limits.max_batch_size, max_queue=self.limits.max_queue)
         self._restart = restart or RestartPolicy()
+        self._hang = hang or HangLimits()
         self._stop_grace_s = stop_grace_s
         self._deaths: deque[float] = deque()
         self._engine: _Engine | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -133,12 +141,15 @@ class ProcessFront(FrontBase):
     async def start(self) -> None:
         """See ``Front.start``."""
         atexit.register(self._kill)
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
         await self._launch()
 
     async def stop(self) -> None:
         """See ``Front.stop``."""
         self._set_state("draining")
         self._cancel_all(EngineError("stopping", STOPPING))
+        if self._watching is not None:
+            self._watching.cancel()
         await asyncio.gather(*self._tasks)  # a process that is being started must be known before it can be ended
         engine, self._engine = self._engine, None
         if engine is not None:
@@ -163,7 +174,7 @@ class ProcessFront(FrontBase):
         self._set_state("loading")
         mine, its = socket.socketpair()
         process = multiprocessing.get_context("spawn").Process(target=run_engine, args=(its, self._spec), name="engine")
-        engine = self._engine = _Engine(process)
+        engine = self._engine = _Engine(process, Silence(self._hang))
         try:
             await asyncio.to_thread(process.start)
         except OSError:
@@ -181,7 +192,24 @@ class ProcessFront(FrontBase):
         if self._engine is not None and self._engine.link is not None:
             self._engine.link.send(command)
 
+    async def _watch(self) -> None:
+        """End an engine that hangs."""
+        while True:
+            await asyncio.sleep(self._hang.tick_s)
+            engine = self._engine
+            if engine is None or engine.link is None or engine.process.pid is None:
+                continue
+            loading = self.state == "loading"
+            stats = self.engine_stats
+            owes = loading or bool(self._running) or stats.received != self._sent or not stats.idle
+            cpu_s = cpu_seconds(engine.process.pid) if owes else None
+            if engine.silence.hangs(owes=owes, loading=loading, cpu_s=cpu_s):
+                _log.error("the engine process does not answer any more; it is killed")
+                engine.hung = True
+                engine.link.end()
+
     def _on_message(self, engine: _Engine, message: EngineMessage) -> None:
+        engine.silence.broken()
         match message:
             case Round(outputs, stats):
                 self._receive(outputs, stats)
@@ -204,7 +232,8 @@ class ProcessFront(FrontBase):
         self._engine = None
         engine.process.kill()
         self._spawn_task(self._reap(engine.process))
-        self._fail_all("engine_down", _ENDED)
+        why = _HUNG if engine.hung else _ENDED
+        self._fail_all("engine_down", why)
         if self.state == "draining":
             return
         if engine.load_failure is not None and self.info is None:
@@ -223,7 +252,7 @@ class ProcessFront(FrontBase):
         _log.error("the engine process ended; it is started again")
         self.counts.engine_restarts += 1
         self._restarting = True
-        self._set_state("down", _ENDED)
+        self._set_state("down", why)
         self._spawn_task(self._launch())
 
     async def _reap(self, process: SpawnProcess) -> None:

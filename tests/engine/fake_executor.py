@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 from engine.executor import RequestRound
 from engine.stats import ExecutorStats, MemoryStats
@@ -93,6 +94,32 @@ class PagedExecutor(FakeExecutor):
 def paged():
     """A factory of the executor with pages."""
     return PagedExecutor()
+
+
+class HangingExecutor(FakeExecutor):
+    """Its steps never end."""
+
+    def __init__(self, hang):
+        super().__init__()
+        self.hang = hang
+
+    def step(self):
+        self.hang()
+
+
+def blocking():
+    """A factory of an executor whose steps wait for what never happens."""
+    return HangingExecutor(threading.Event().wait)
+
+
+def spinning():
+    """A factory of an executor whose steps compute for ever."""
+
+    def compute():
+        while True:
+            pass
+
+    return HangingExecutor(compute)
 
 
 def refusing():

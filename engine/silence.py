@@ -1,0 +1,78 @@
+"""When an engine process that says nothing has to be taken for one that hangs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_CPU_FIELDS = slice(11, 13)
+"""User and system time in /proc/PID/stat, counted after the process's name."""
+_TICKS = 4
+"""Looks within the shorter limit."""
+_SLOWEST_TICK_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class HangLimits:
+    """How long an engine may owe an answer (every round is one) and say nothing.
+
+    The time that a step takes says little: one of ``max_prefill_tokens`` of a large model on a slow processor may take
+    half an hour. But it computes all the while, which a deadlock, a stopped process or a lost device do not.
+    """
+
+    hang_timeout_s: float = 60.0
+    """While the process uses no processor time at all. Only where the system tells (Linux)."""
+    step_limit_s: float = 3600.0
+    """In any case, and while the model loads. 8,192 tokens, the most of a step by default, take longer only below
+    2.3 tokens a second."""
+
+    @property
+    def tick_s(self) -> float:
+        """Time between two looks."""
+        return min(_SLOWEST_TICK_S, self.hang_timeout_s / _TICKS, self.step_limit_s / _TICKS)
+
+
+class Silence:
+    """How long one engine has been silent. Time in which nobody looked (a machine asleep) does not count."""
+
+    def __init__(self, limits: HangLimits) -> None:
+        self._limits = limits
+        self._heard = True
+        self._silent_s = self._idle_s = 0.0
+        self._cpu_s: float | None = None
+
+    def broken(self) -> None:
+        """The engine has said something."""
+        self._heard = True
+
+    def hangs(self, *, owes: bool, loading: bool, cpu_s: float | None) -> bool:
+        """One look, ``tick_s`` after the last one.
+
+        Args:
+            owes: the engine has to say something sooner or later.
+            loading: it has not been ready yet.
+            cpu_s: processor time that its process has used; None: not known.
+        """
+        before, self._cpu_s = self._cpu_s, cpu_s
+        if self._heard or not owes:
+            self._heard = False
+            self._silent_s = self._idle_s = 0.0
+            return False
+        tick_s = self._limits.tick_s
+        self._silent_s += tick_s
+        # A model that is read from a slow disk waits without computing.
+        if loading or cpu_s is None or cpu_s != before:
+            self._idle_s = 0.0
+        else:
+            self._idle_s += tick_s
+        return self._idle_s >= self._limits.hang_timeout_s or self._silent_s >= self._limits.step_limit_s
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """Processor time that a process has used, all threads; None where the system does not say."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[_CPU_FIELDS])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,112 @@
+"""An engine that does not answer: when that is a hang, and what becomes of it and of its requests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+
+import pytest
+
+from engine.front import EngineSpec, HangLimits, ProcessFront
+from engine.silence import Silence, cpu_seconds
+from engine.text.byte_tokenizer import mock_tokenizer
+from engine.types import EngineError, Request, SamplingParams
+
+LIMITS = HangLimits(hang_timeout_s=8, step_limit_s=40)
+"""So a look every 2 seconds."""
+NEVER = 1e6
+
+
+def looks(count, cpu=lambda look: 1.0, owes=True, loading=False, limits=LIMITS):
+    """The verdicts of so many looks at a silent engine."""
+    silence = Silence(limits)
+    return [silence.hangs(owes=owes, loading=loading, cpu_s=cpu(look)) for look in range(count)]
+
+
+def test_who_is_silent_without_computing_hangs_after_the_timeout():
+    """The first look finds the last message, then there are four of 2 s each."""
+    assert looks(5) == [False] * 4 + [True]
+
+
+def test_who_computes_may_take_longer():
+    """A prompt of many tokens on a slow processor: only the limit of a step counts, here 20 looks."""
+    assert looks(21, cpu=float) == [False] * 20 + [True]
+
+
+@pytest.mark.parametrize("how", [{"cpu": lambda look: None}, {"loading": True}])
+def test_where_idleness_tells_nothing_only_the_limit_of_a_step_counts(how):
+    """A system that does not tell the processor time, and a model that is read from a disk."""
+    assert looks(21, **how) == [False] * 20 + [True]
+
+
+def test_who_owes_nothing_may_be_silent_for_ever():
+    """No request, nothing to say."""
+    assert not any(looks(100, owes=False))
+
+
+def test_every_message_starts_the_time_anew():
+    """A round that reports nothing is a sign of life as well."""
+    silence = Silence(LIMITS)
+    for _ in range(20):
+        for _ in range(4):
+            assert not silence.hangs(owes=True, loading=False, cpu_s=1.0)
+        silence.broken()
+
+
+def test_the_default_limits_leave_the_longest_prefill_alone():
+    """8,192 tokens at 3 tokens a second."""
+    assert HangLimits().step_limit_s > 8192 / 3
+    assert HangLimits().tick_s == 5
+
+
+def test_processor_time_is_that_of_the_process():
+    """Of this one it grows while it computes; of none there is nothing to tell."""
+    before = cpu_seconds(os.getpid())
+    deadline = time.monotonic() + 30
+    while cpu_seconds(os.getpid()) == before and time.monotonic() < deadline:
+        pass
+    assert cpu_seconds(os.getpid()) > before
+    assert cpu_seconds(2**22 + 1) is None
+
+
+@pytest.mark.parametrize(
+    ("factory", "limits"),
+    [("blocking", HangLimits(0.2, NEVER)), ("spinning", HangLimits(NEVER, 0.2))],
+)
+async def test_an_engine_whose_step_never_ends_is_ended_and_started_again(factory, limits):
+    """Waiting or computing for ever: the request gets engine_down, and another process loads."""
+    front = ProcessFront(mock_tokenizer(), EngineSpec(f"fake_executor:{factory}"), hang=limits)
+    await front.start()
+    try:
+        await asyncio.wait_for(front.wait_ready(), 30)
+        pid = front.pid
+        answer = front.submit(Request("r", (1,), SamplingParams(max_tokens=3)))
+        with pytest.raises(EngineError, match="did not answer any more") as caught:
+            await asyncio.wait_for(anext(answer), 30)
+        assert caught.value.code == "engine_down"
+        await asyncio.wait_for(front.wait_ready(), 30)
+        assert front.pid != pid
+        assert front.counts.engine_restarts == 1
+    finally:
+        await front.stop()
+
+
+async def test_an_engine_that_hangs_after_all_requests_were_given_up_is_found_too():
+    """The process is stopped, and its only request cancelled: it still owes the word that it has nothing to do."""
+    spec = EngineSpec("engine.mock:make_executor")
+    front = ProcessFront(mock_tokenizer(), spec, hang=HangLimits(0.2, NEVER))
+    await front.start()
+    try:
+        await asyncio.wait_for(front.wait_ready(), 30)
+        os.kill(front.pid, signal.SIGSTOP)
+        front.submit(Request("r", (1,), SamplingParams(max_tokens=3))).cancel()
+        async with asyncio.timeout(30):
+            while not front.counts.engine_restarts:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
+        await asyncio.wait_for(front.wait_ready(), 30)
+        (deltas,) = [deltas async for deltas in front.submit(Request("r", (1,), SamplingParams(max_tokens=1)))]
+        assert deltas[0].finish_reason == "length"
+    finally:
+        await front.stop()
