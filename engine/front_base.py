@@ -158,6 +158,7 @@ class FrontBase(ABC):
 
     def _receive(self, outputs: list[StepOutput | RequestFailure], stats: EngineStats | None = None) -> None:
         """Take one round's report: to the texts, and from them to whoever waits. ``stats`` None: as before."""
+        now_s = time.monotonic()
         for output in outputs:
             running = self._running.get(output.request_id)
             if running is None:
@@ -165,6 +166,7 @@ class FrontBase(ABC):
             if isinstance(output, RequestFailure):
                 self._finish(output.request_id, EngineError(output.code, output.message))
                 continue
+            running.state.heard_s = now_s
             if not running.started:
                 running.started = True
                 self._unstarted -= 1

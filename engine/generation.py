@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from engine.text.output import merge_deltas
@@ -16,6 +17,8 @@ class GenerationState:
     """What the front knows of a running generation: the rounds that nobody has read yet, and how it ended."""
 
     def __init__(self) -> None:
+        self.heard_s = time.monotonic()
+        """When the engine last reported a round of this request; before that, when it was submitted."""
         self._unread: list[list[ChoiceDelta]] = []
         self._error: EngineError | None = None
         self._ended = False
@@ -99,6 +102,21 @@ class Generation:
         # A consumer that went away without a word; the collector may run in any thread.
         if not self._state.ended and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel)
+
+    @property
+    def ended(self) -> bool:
+        """The engine does nothing for it any more; what it did may not have been read yet."""
+        return self._state.ended
+
+    @property
+    def heard_s(self) -> float:
+        """When the engine last reported a round of this request, or its submission: seconds of ``time.monotonic``."""
+        return self._state.heard_s
+
+    def fail(self, error: EngineError) -> None:
+        """Give the request up with an error, which comes after the rounds that have not been read."""
+        self._state.end(error)
+        self._cancel()
 
     def cancel(self) -> None:
         """Give the request up: the engine drops it at its next round, and the iteration ends. Safe to repeat."""

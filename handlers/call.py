@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.types import Receive
 
@@ -18,6 +18,8 @@ class Call:
     """Gives only the client's disconnect, once the body has been read."""
     body_bytes: int = 0
     """Size of the body: what is made of a large one is made in a thread."""
+    begun_s: float = field(default_factory=time.monotonic)
+    """When the request came, on ``time.monotonic``'s clock."""
 
     @staticmethod
     def now() -> int:

@@ -37,7 +37,7 @@ async def answer(
     """
     running: Running | None = None
     try:
-        running = Running(service.front.submit(request), call.receive)
+        running = Running(service.front.submit(request), call.receive, service.timeouts, call.begun_s)
         first = await running.first_round()
         if stream and not wanted.beams:
             events = live(running, first, encoder(running.generation.stats), service.problem)

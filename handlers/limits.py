@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterable
 from typing import Final, Protocol
 
@@ -12,6 +13,8 @@ from handlers.errors import Problem
 
 REQUEST_ID: Final = "mindspec.request_id"
 """Key of the ASGI scope that holds the id of the answer."""
+BEGUN_S: Final = "mindspec.begun_s"
+"""Key of the ASGI scope that holds when the request came, on ``time.monotonic``'s clock."""
 
 MAX_HEADERS: Final = 200
 """More are refused; their size is bounded before they come here."""
@@ -52,6 +55,7 @@ class LimitsMiddleware:
             raise Problem(404, "not_found", "There is nothing at this path")
         problem, request_id = self._read_headers(scope)
         if scope["method"] == "POST":
+            scope[BEGUN_S] = time.monotonic()
             scope[REQUEST_ID] = request_id or f"endpoint_common_{next(self._numbers)}"
         await self._app(scope, _refusing(problem) if problem else self._counted(receive), send)
 

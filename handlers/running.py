@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, field
+from typing import Final
 
 from starlette.types import Receive
 
 from engine.generation import Generation
 from engine.types import ChoiceDelta, EngineError, FinishReason, TokenText
+
+_TOKEN_LATE: Final = (
+    "No token came within {s:g} s, the longest that this deployment waits for one (its setting tokenTimeout)"
+)
+_ANSWER_LATE: Final = (
+    "The answer was not complete within {s:g} s, all that this deployment gives it (its setting e2eTimeout)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """After how many seconds a request fails."""
+
+    token_s: float
+    """Between two of its tokens, and until the first."""
+    whole_s: float
+    """Altogether."""
 
 
 class ClientGone(Exception):
@@ -16,21 +35,27 @@ class ClientGone(Exception):
 
 
 class Running:
-    """A submitted request tied to its client: it is given up as soon as the client disconnects.
+    """A submitted request tied to its client: it is given up as soon as the client disconnects, or when it is late.
 
     ``close`` must be called when nothing more is wanted; it is safe to call at any time.
     """
 
-    def __init__(self, generation: Generation, receive: Receive) -> None:
+    def __init__(self, generation: Generation, receive: Receive, timeouts: Timeouts, begun_s: float) -> None:
+        """``begun_s``: when the request came, on ``time.monotonic``'s clock."""
         self.generation = generation
+        self._timeouts = timeouts
+        self._begun_s = begun_s
         self._gone = False
-        self._watcher = asyncio.create_task(self._watch(receive))
+        self._loop = asyncio.get_running_loop()
+        self._watcher = self._loop.create_task(self._watch(receive))
+        self._timer: asyncio.TimerHandle | None = None
+        self._check_time()
 
     async def next_round(self) -> list[ChoiceDelta] | None:
         """The next round's deltas, None at the end.
 
         Raises:
-            EngineError: the engine could not finish.
+            EngineError: the engine could not finish, or not in time.
             ClientGone: the client has disconnected.
         """
         try:
@@ -50,7 +75,23 @@ class Running:
     def close(self) -> None:
         """Stop watching the client, and tell the engine that no more is wanted."""
         self._watcher.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self.generation.cancel()
+
+    def _check_time(self) -> None:
+        """Fail a request that is late, else look again when it could be: once a timeout, not once a token."""
+        if self.generation.ended:
+            return
+        now_s, limits = time.monotonic(), self._timeouts
+        whole_left_s = self._begun_s + limits.whole_s - now_s
+        token_left_s = self.generation.heard_s + limits.token_s - now_s
+        if whole_left_s <= 0:
+            self.generation.fail(EngineError("timeout", _ANSWER_LATE.format(s=limits.whole_s)))
+        elif token_left_s <= 0:
+            self.generation.fail(EngineError("timeout", _TOKEN_LATE.format(s=limits.token_s)))
+        else:
+            self._timer = self._loop.call_later(min(whole_left_s, token_left_s), self._check_time)
 
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

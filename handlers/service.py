@@ -11,6 +11,7 @@ from generated.rules import Deployment
 from handlers.defaults import ModelDefaults
 from handlers.errors import Problem, from_engine, refused
 from handlers.prompt import PromptMaker
+from handlers.running import Timeouts
 from handlers.settings import Limits, Settings
 from handlers.strict_json import JsonLimits
 from handlers.template_pool import TemplatePool
@@ -27,6 +28,7 @@ class Service:
         self._settings = settings
         self._deployment = settings.deployment()
         self._json_limits = settings.json_limits()
+        self._timeouts = Timeouts(settings.token_timeout, settings.e2e_timeout)
         self._pool = TemplatePool(settings)
         self._prompts: PromptMaker | None = None
         self._numbers = itertools.count(1)
@@ -45,6 +47,11 @@ class Service:
     def json_limits(self) -> JsonLimits:
         """How large the structure of a body may be."""
         return self._json_limits
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """How long an answer may take."""
+        return self._timeouts
 
     @property
     def max_request_bytes(self) -> int:

@@ -63,6 +63,10 @@ class Settings:
     model_type: str = ""
     """Model family whose limits the contract shall apply ("deepseek")."""
 
+    token_timeout: float = 600
+    """Seconds until the first token, and between two, at most."""
+    e2e_timeout: float = 600
+    """Seconds for a whole request at most, from its arrival."""
     retry_after_s: int = 1
     """What a refused client is told to wait, in seconds."""
     drain_timeout_s: float = 30.0

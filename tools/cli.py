@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(given: argparse.Namespace) -> int:
     """Serve a model folder, or the embedded default model."""
-    from engine.front import EngineSpec, Limits, ProcessFront
+    from engine.front import EngineSpec, HangLimits, Limits, ProcessFront
     from engine.text.tokenizer import tokenizer_from_folder
     from handlers.defaults import ModelDefaults
     from handlers.server import run
@@ -68,7 +68,8 @@ def _serve(given: argparse.Namespace) -> int:
         threads=given.threads,
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
-    front = ProcessFront(tokenizer, spec, limits=limits)
+    hang = HangLimits(given.engine_hang_timeout, given.engine_step_limit)
+    front = ProcessFront(tokenizer, spec, limits=limits, hang=hang)
     return run(Service(settings, front, ModelDefaults.read(folder)))
 
 
@@ -127,6 +128,8 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         features=tuple(name for name in profile if name not in _MODEL_TYPES),
         model_type=next((name for name in profile if name in _MODEL_TYPES), ""),
         chat_template_dir=given.chat_template_dir,
+        token_timeout=given.token_timeout,
+        e2e_timeout=given.e2e_timeout,
         drain_timeout_s=given.drain_timeout,
     )
 
@@ -185,6 +188,14 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
         help="answers that do not depend on company; no batching, no prefix cache",
     )
     add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; all cores if absent")
+    add(
+        "--engine-hang-timeout",
+        type=_above_0,
+        default=60.0,
+        metavar="S",
+        help="an engine that owes an answer and uses no processor for so long is started anew",
+    )
+    add("--engine-step-limit", type=_above_0, default=3600.0, metavar="S", help="the same, even if it computes")
 
 
 def _add_contract(parser: argparse.ArgumentParser) -> None:
@@ -214,6 +225,8 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     add("--max-json-values", type=_at_least_1, default=2_500_000, metavar="N", help="all its values")
     add("--max-batch-size", type=_at_least_1, default=200, metavar="N", help="sequences that run at the same time")
     add("--max-queue", type=_whole, default=1024, metavar="N", help="requests that may wait before others get 429")
+    add("--token-timeout", type=_token_timeout, default=600, metavar="S", help="for each token, the first included")
+    add("--e2e-timeout", type=_e2e_timeout, default=600, metavar="S", help="for a whole request")
     add("--full-text-enabled", action="store_true", help="streamed chat events carry all the text so far")
     add("--open-ai-support", default="vllm", metavar="FORM", help='anything but "vllm" answers in OpenAI\'s form')
     add("--strict-unknown", action="store_true", help="refuse unknown fields")
@@ -231,6 +244,21 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
 def _at_least_1(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _token_timeout(text: str) -> int:
+    return _seconds(text, 3600)
+
+
+def _e2e_timeout(text: str) -> int:
+    return _seconds(text, 65535)
+
+
+def _seconds(text: str, most: int) -> int:
+    """MindIE's timeouts: whole seconds, from 1 on."""
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds from 1 to {most}")
     return int(text)
 
 

@@ -223,6 +223,31 @@ async def test_unread_rounds_do_not_pile_up():
     assert (len(first.text), first.token_count, len(second.text)) == (200_000, 100_000, 100_000)
 
 
+async def test_a_generation_that_is_failed_gives_what_it_has_then_the_error():
+    """The engine is told at once; a second error changes nothing."""
+    front = SilentFront()
+    generation = front.submit(request())
+    front.report(output(front.ids[0], StepToken(0, 65)))
+    generation.fail(EngineError("timeout", "Too late."))
+    generation.fail(EngineError("internal", "Later."))
+    assert front.commands[1:] == [Cancel(front.ids[0])]
+    assert [delta.text for delta in await anext(generation)] == ["A"]
+    with pytest.raises(EngineError, match="Too late"):
+        await anext(generation)
+    assert front.running == 0
+
+
+async def test_every_round_is_a_sign_of_life_of_its_request():
+    """Also one without new text, as beams have; others' rounds are not."""
+    front = SilentFront()
+    one, other = front.submit(request(n=2, use_beam_search=True)), front.submit(request())
+    one._state.heard_s = other._state.heard_s = 0.0
+    front.report(output(front.ids[0]))
+    assert one.heard_s > other.heard_s == 0.0
+    one.cancel()
+    other.cancel()
+
+
 async def test_a_failure_in_mid_stream_follows_the_text_before_it():
     """Three rounds of text, then the error; the engine serves the next request."""
     async with mock(fail_at=4) as front:

@@ -17,7 +17,7 @@ def test_options_become_settings(tmp_path: Path) -> None:
             *("--max-input-token-len", "32", "--max-request-length", "1", "--max-json-depth", "10"),
             *("--strict-unknown", "--full-text-enabled", "--open-ai-support", "openai", "--drain-timeout", "5"),
             *("--relaxed-rules", "tools-exclude-n, tools-exclude-stop", "--profile", "mtp,deepseek"),
-            *("--chat-template-dir", str(tmp_path)),
+            *("--chat-template-dir", str(tmp_path), "--token-timeout", "7", "--e2e-timeout", "65535", "--no-metrics"),
         ]
     )
 
@@ -27,6 +27,7 @@ def test_options_become_settings(tmp_path: Path) -> None:
     assert (settings.max_input_token_len, settings.max_request_length, settings.max_json_depth) == (32, 1.0, 10)
     assert (settings.strict_unknown, settings.full_text_enabled, settings.openai_form) == (True, True, True)
     assert settings.relaxed_rules == ("tools-exclude-n", "tools-exclude-stop")
+    assert (settings.token_timeout, settings.e2e_timeout, settings.metrics) == (7, 65535, False)
     assert (settings.features, settings.model_type) == (("mtp",), "deepseek")
     assert (settings.chat_template_dir, settings.drain_timeout_s) == (tmp_path, 5.0)
 
@@ -42,6 +43,9 @@ def test_options_become_settings(tmp_path: Path) -> None:
         (["serve", "--max-request-length", "nan"], "not a number"),
         (["serve", "--max-request-length", "0"], "above 0"),
         (["serve", "--drain-timeout", "-1"], "below 0"),
+        (["serve", "--token-timeout", "3601"], "whole number of seconds from 1 to 3600"),
+        (["serve", "--e2e-timeout", "0"], "whole number of seconds from 1 to 65535"),
+        (["serve", "--engine-hang-timeout", "0"], "above 0"),
     ],
 )
 def test_a_bad_option_ends_with_a_sentence(
