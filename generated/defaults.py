@@ -30,6 +30,7 @@ class ChatCompletionRequestDefaults:
     top_logprobs: Final = 0
     tools: Final = None
     tool_choice: Final = "auto"
+    parallel_tool_calls: Final = True
 
 
 class CompletionRequestDefaults:
@@ -55,5 +56,11 @@ class CompletionRequestDefaults:
 
 class ToolFunctionDefaults:
     """Defaults of ToolFunction."""
+
+    strict: Final = False
+
+
+class JsonSchemaFormatDefaults:
+    """Defaults of JsonSchemaFormat."""
 
     strict: Final = False

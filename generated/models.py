@@ -9,6 +9,48 @@ from pydantic import Field, StrictBool, StrictStr
 from .base import ContractModel, Integer, Keys, NotNull, OneOf, RequestModel
 
 
+class JsonSchemaFormat(ContractModel):
+    """
+    A JSON Schema with a name.
+    """
+
+    name: Annotated[str, Field(strict=True, min_length=1, max_length=64)]
+    """
+    A name for the form. Has no effect on the answer.
+    """
+
+    description: StrictStr | None = None
+    """
+    What the form is for. Has no effect on the answer; tell the model in a message.
+    """
+
+    schema_: dict[str, Any] = Field(..., alias="schema")
+    """
+    The JSON Schema that the answer's text validates under.
+    """
+
+    strict: StrictBool | None = None
+    """
+    The schema is enforced with either value; with true, objects that say nothing of additionalProperties have none.
+    """
+
+
+class ResponseFormat(ContractModel):
+    """
+    The form of the answer's text - any text, a JSON object, or JSON under a schema.
+    """
+
+    type: Literal["text", "json_object", "json_schema"]
+    """
+    text asks for nothing, json_object for any JSON object, json_schema for JSON that validates under json_schema.schema.
+    """
+
+    json_schema: JsonSchemaFormat | None = None
+    """
+    The schema, with type json_schema only.
+    """
+
+
 class ImageUrl(ContractModel):
     """
     Where an image is.
@@ -182,6 +224,13 @@ class ChatTemplateKwargs(ContractModel):
     enable_thinking: Annotated[StrictBool | None, NotNull(), Field(exclude_if=lambda v: v is None)] = None
     """
     Switches a thinking model's chain of thought on or off. Absent, the model's own configuration decides.
+    """
+
+    thinking_budget: Annotated[
+        Annotated[int, Integer(ge=1, le=2147483647)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Most tokens of a thinking model's chain of thought; the thought is ended when it has had them, and the answer begins.
     """
 
 
@@ -400,6 +449,21 @@ class ChatCompletionRequest(RequestModel):
     A Jinja template for this request alone, as text or as the absolute path of a .jinja file inside the folder that the deployment allows. Rendered in a sandbox with limits on time, memory and output.
     """
 
+    max_completion_tokens: Annotated[int, Integer(ge=1, le=2147483647)] | None = None
+    """
+    Another name for max_tokens, as OpenAI's newer clients send it. Where both are given they must be equal.
+    """
+
+    parallel_tool_calls: StrictBool | None = None
+    """
+    false keeps the answer to at most one tool call. Does nothing without tools.
+    """
+
+    response_format: ResponseFormat | None = None
+    """
+    What form the answer's text has. Absent, any text.
+    """
+
 
 class CompletionRequest(RequestModel):
     """
@@ -519,6 +583,11 @@ class CompletionRequest(RequestModel):
     skip_special_tokens: StrictBool | None = None
     """
     true leaves special tokens out of the text, false shows them.
+    """
+
+    response_format: ResponseFormat | None = None
+    """
+    What form the answer's text has. Absent, any text.
     """
 
 

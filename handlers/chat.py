@@ -18,13 +18,13 @@ from generated.models import (
     ToolCall,
 )
 from generated.operations import CreateChatCompletion, CreateChatCompletionAnswer
-from handlers import forced_calls
+from handlers import forced_calls, unsupported
 from handlers.call import Call
 from handlers.generate import answer
 from handlers.logprobs import chat_logprobs
 from handlers.messages import tools_in_use
 from handlers.running import Gathered
-from handlers.sampling import Choices, choices, sampling_params, stop_strings
+from handlers.sampling import Choices, choices, most_tokens, sampling_params, stop_strings
 from handlers.service import Service
 from handlers.stream import AnswerHead, ChatEncoder, EventStream, new_call_id
 from handlers.usage import decode_times_ms, prefill_time_ms, usage
@@ -68,6 +68,8 @@ class ChatHandler:
 
     async def _prepare(self, body: ChatCompletionRequest, wanted: Choices) -> Request:
         service = self._service
+        unsupported.refuse_response_format(body)
+        unsupported.refuse_thinking_budget(body)
         forced = forced_calls.forced_text(body, service.forces_tool_calls)
         forced_calls.refuse_strict(body, service.forces_tool_calls)
         info, limits = service.ready()
@@ -76,7 +78,7 @@ class ChatHandler:
             body,
             wanted,
             logprobs=(body.top_logprobs or 0) if body.logprobs else None,
-            max_tokens=limits.output_tokens(len(ids), body.max_tokens),
+            max_tokens=limits.output_tokens(len(ids), most_tokens(body)),
             vocab_size=info.vocab_size,
             model=service.defaults,
         )

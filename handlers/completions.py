@@ -19,6 +19,7 @@ from handlers.running import Gathered
 from handlers.sampling import Choices, choices, sampling_params, stop_strings
 from handlers.service import Service
 from handlers.stream import AnswerHead, CompletionEncoder, EventStream
+from handlers.unsupported import refuse_response_format
 from handlers.usage import usage
 
 
@@ -54,6 +55,7 @@ class CompletionHandler:
 
     async def _prepare(self, body: CompletionRequest, wanted: Choices) -> Request:
         service = self._service
+        refuse_response_format(body)
         info, limits = service.ready()
         ids = await service.prompts.completion(body, limits, info.vocab_size)
         sampling = sampling_params(

@@ -81,6 +81,11 @@ def sampling_params(
     )
 
 
+def most_tokens(body: ChatCompletionRequest) -> int | None:
+    """The request's own bound on the output tokens, under either name; the contract refuses two that differ."""
+    return body.max_completion_tokens if body.max_tokens is None else body.max_tokens
+
+
 def stop_strings(body: AnyRequest) -> tuple[str, ...]:
     """The stop strings as the engine takes them."""
     if body.stop is None:

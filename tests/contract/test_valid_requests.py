@@ -50,10 +50,14 @@ def realistic(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(body: dict[str, Any]) -> bool:
-    """Whether a text model answers the body: no media, few choices, and ids that the mock's vocabulary has."""
+    """Whether the mock answers the body: no media, no form, no bound on thinking, few choices, ids that it has."""
     contents = [message.get("content") for message in body.get("messages", [])]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     if any(part.get(kind) is not None for part in parts for kind in MEDIA):
+        return False
+    if (body.get("response_format") or {}).get("type", "text") != "text":
+        return False
+    if "thinking_budget" in (body.get("chat_template_kwargs") or {}):
         return False
     prompt = body.get("prompt")
     if isinstance(prompt, list) and not all(0 <= token < 700 for token in prompt):
