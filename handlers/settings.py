@@ -58,19 +58,28 @@ class Settings:
     model_type: str = ""
     """Model family whose limits the contract shall apply ("deepseek")."""
 
+    tool_parser: str = "auto"
+    """How the model writes tool calls: a family's name, "auto" (as its chat template shows) or "none"."""
+    reasoning_parser: str = "auto"
+    """How the model marks its thinking: likewise; with "none" thinking stays in the content."""
+
     retry_after_s: int = 1
     """What a refused client is told to wait, in seconds."""
     drain_timeout_s: float = 30.0
     """How long running requests may go on after a stop signal, in seconds."""
 
+    chat_template: str | None = None
+    """Jinja text in place of the model's own; in MindIE, models.<model_type>.chat_template names a file of it."""
     chat_template_dir: Path | None = None
     """The only folder from which a request may name a chat template file; None: files are refused."""
-    template_time_s: float = 2.0
+    template_time_s: float = 1.5
     """Time limit for rendering a request's own chat template, in seconds."""
     template_wait_s: float = 10.0
     """How long such a rendering may wait for one of the processes, in seconds."""
     template_output_bytes: int = 8 * 1024 * 1024
+    """Size limit for what such a template writes, in bytes of UTF-8."""
     template_memory_bytes: int = 512 * 1024 * 1024
+    """Memory limit of a process that renders such templates, in bytes."""
     template_workers: int = 2
     """Processes that render requests' own templates; started when first needed."""
 
