@@ -1,4 +1,4 @@
-"""A deterministic executor without weights: its text depends on prompt, seed, choice and position alone."""
+"""A deterministic executor without weights: its text depends on prompt, adapter, seed, choice and position alone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.executor import RequestRound
+from engine.executor import ReadAdapter, RequestRound
 from engine.text.byte_tokenizer import TURN_END, mock_tokenizer
 from engine.text.tokenizer import TextTokenizer
-from engine.types import GREEDY_BELOW, BeamHypothesis, FinishReason, ModelInfo, Request, SamplingParams, StepToken
+from engine.types import (
+    GREEDY_BELOW,
+    BeamHypothesis,
+    FinishReason,
+    GrammarError,
+    ModelInfo,
+    Request,
+    SamplingParams,
+    StepToken,
+)
 
 _MASK = (1 << 64) - 1
 _CANDIDATES = 32
@@ -107,6 +116,12 @@ class MockExecutor:
         """Never: it needs no memory."""
         return None
 
+    def prepared(self, request: Request) -> bool:
+        """Always. Raises GrammarError for a grammar without a text that is known to be under it."""
+        if request.grammar is not None and request.forced_text is None:
+            raise GrammarError("The mock cannot hold answers to a grammar.")
+        return True
+
     def can_admit(self, request: Request) -> bool:
         """Always."""
         return True
@@ -117,6 +132,8 @@ class MockExecutor:
             raise ValueError(f"request {request.request_id!r} is admitted already")
         sampling = request.sampling
         prompt_key = zlib.crc32(array("q", request.prompt_ids).tobytes())
+        if request.adapter is not None:
+            prompt_key ^= zlib.crc32(request.adapter.encode())
         steady = sampling.use_beam_search or sampling.temperature < GREEDY_BELOW
         key = _mix(prompt_key ^ _mix(_GREEDY_SEED if steady else sampling.seed))
         voices = {}
@@ -151,6 +168,16 @@ class MockExecutor:
         if not running.voices:
             del self._requests[request_id]
         return bool(running.voices)
+
+    def read_adapter(self, folder: str, max_rank: int | None) -> ReadAdapter:
+        """Nothing is read: a name is enough to answer otherwise."""
+        return {}
+
+    def load_adapter(self, number: int, name: str, read: ReadAdapter) -> None:
+        """Nothing is kept."""
+
+    def unload_adapter(self, number: int) -> None:
+        """Nothing was kept."""
 
     def step(self) -> list[RequestRound]:
         """Run one round; see ``Executor.step``. Raises MockFailure where ``fail_at`` says so."""

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from engine.batching import BatchLimits
 from engine.executor import Executor
+from engine.grammar.compiler import GrammarCompiler
 from engine.packed_executor import PackedExecutor
 from engine.runner import TorchExecutor
+from engine.text.tokenizer import tokenizer_from_folder
 from engine.torch_runner import PAGE_SIZE, TorchRunner, load_runner
 
 
@@ -47,4 +49,7 @@ def load_executor(
         page_size=page_size,
         memory_bytes=memory_bytes,
     )
-    return PackedExecutor(loaded, limits) if isinstance(loaded, TorchRunner) else TorchExecutor(loaded)
+    grammars = GrammarCompiler(lambda: tokenizer_from_folder(path), loaded.info)
+    if isinstance(loaded, TorchRunner):
+        return PackedExecutor(loaded, limits, grammars=grammars)
+    return TorchExecutor(loaded, grammars)

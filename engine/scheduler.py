@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.executor import Executor, RequestRound
-from engine.types import Request, RequestFailure, StepOutput
-from engine.wire import Cancel, EngineCommand, Quit, RemoveChoice, Submit
+from engine.types import GrammarError, Request, RequestFailure, StepOutput
+from engine.wire import Cancel, EngineCommand, RemoveChoice, Submit
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Scheduler:
         return len(self._queue)
 
     def apply(self, command: EngineCommand) -> None:
-        """Obey the front. ``Quit`` is for whoever runs the rounds."""
+        """Obey the front, in what concerns requests; the rest is for whoever runs the rounds."""
         match command:
             case Submit(request, submitted_ns):
                 self.submit(request, submitted_ns)
@@ -86,7 +86,7 @@ class Scheduler:
                 self.cancel(request_id)
             case RemoveChoice(request_id, choice):
                 self.remove_choice(request_id, choice)
-            case Quit():
+            case _:
                 pass
 
     def submit(self, request: Request, submitted_ns: int) -> None:
@@ -94,6 +94,11 @@ class Scheduler:
         refusal = self._executor.refuse(request)
         if refusal is not None:
             self._refused.append(RequestFailure(request.request_id, "too_long", refusal))
+            return
+        try:
+            self._executor.prepared(request)
+        except GrammarError as error:
+            self._refused.append(RequestFailure(request.request_id, "unsupported", str(error)))
             return
         self._queue.append(_Waiting(request, submitted_ns))
 
@@ -143,15 +148,25 @@ class Scheduler:
         return outputs
 
     def _admit(self, outputs: list[StepOutput | RequestFailure]) -> None:
-        while self._queue:
-            head = self._queue[0]
+        """In order of arrival; requests that are being prepared let others pass, for so long."""
+        place = 0
+        while place < len(self._queue):
+            head = self._queue[place]
+            try:
+                if not self._executor.prepared(head.request):
+                    place += 1
+                    continue
+            except GrammarError as error:
+                del self._queue[place]
+                outputs.append(RequestFailure(head.request.request_id, "unsupported", str(error)))
+                continue
             live = self._executor.live_sequences
             # A request wider than the limit runs when nothing else does.
             if live and live + head.request.sampling.n > self._max_batch_size:
                 return
             if not self._executor.can_admit(head.request):
                 return
-            self._queue.popleft()
+            del self._queue[place]
             try:
                 self._executor.add(head.request)
             except Exception:

@@ -26,6 +26,7 @@ class FakeExecutor:
         self.prompt_rounds = {}
         self.idle = set()
         self.refusals = {}
+        self.unprepared = {}
 
     @property
     def live_sequences(self):
@@ -33,6 +34,12 @@ class FakeExecutor:
 
     def refuse(self, request):
         return self.refusals.get(request.request_id)
+
+    def prepared(self, request):
+        prepared = self.unprepared.get(request.request_id, True)
+        if isinstance(prepared, Exception):
+            raise prepared
+        return prepared
 
     def can_admit(self, request):
         return not self.full
