@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engine.text.tools import CLOSE, OPEN
+from engine.text.parsers.family import ToolFamily
 from generated.models import ChatCompletionRequest, NamedToolChoice
 from handlers.errors import refused
 from handlers.messages import tools_in_use
@@ -23,8 +22,10 @@ _EMPTY: Final[Mapping[str, Any]] = {
 }
 
 
-def forced_text(body: ChatCompletionRequest, engine_can: bool) -> str | None:
+def forced_text(body: ChatCompletionRequest, family: ToolFamily | None, engine_can: bool) -> str | None:
     """The call that tool_choice asks for: the named tool, or with "required" the first one; None where it asks none.
+
+    It is written as models of ``family`` write it.
 
     The arguments are the smallest that the tool's schema plainly allows.
 
@@ -35,19 +36,17 @@ def forced_text(body: ChatCompletionRequest, engine_can: bool) -> str | None:
     choice = body.tool_choice
     if not tools_in_use(body) or not body.tools or choice is None or choice == "auto":
         return None
-    if not engine_can:
-        message = "tool_choice can be none or auto here: this engine cannot be held to a tool call"
-        raise refused("unsupported", message, "tool_choice")
+    if not engine_can or family is None:
+        reason = "this engine cannot be held to a tool call" if family else "this deployment reads no tool calls"
+        raise refused("unsupported", f"tool_choice can be none or auto here: {reason}", "tool_choice")
     wanted = choice.function.name if isinstance(choice, NamedToolChoice) else body.tools[0].function.name
     index, tool = next((index, tool) for index, tool in enumerate(body.tools) if tool.function.name == wanted)
     arguments = smallest(tool.function.parameters or {"type": "object"})
-    call = {"name": wanted, "arguments": arguments if isinstance(arguments, dict) else {}}
     try:
-        text = json.dumps(call, ensure_ascii=False, allow_nan=False)
+        return family.write(wanted, arguments if isinstance(arguments, dict) else {})
     except ValueError:  # such as 1e400, which is infinite as a double
         param = f"tools[{index}].function.parameters"
         raise refused("out_of_range", f"{param} asks for a number beyond the range of a double", param) from None
-    return f"{OPEN}\n{text}\n{CLOSE}"
 
 
 def refuse_strict(body: ChatCompletionRequest, engine_can: bool) -> None:

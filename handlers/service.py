@@ -8,6 +8,7 @@ import time
 from engine.front import Front
 from engine.types import EngineError, ModelInfo
 from generated.rules import Deployment
+from handlers.answer_forms import AnswerForms, check_parsers
 from handlers.defaults import ModelDefaults
 from handlers.errors import Problem, from_engine, refused
 from handlers.prompt import PromptMaker
@@ -20,6 +21,8 @@ class Service:
     """One running server. Belongs to one event loop."""
 
     def __init__(self, settings: Settings, front: Front, defaults: ModelDefaults | None = None) -> None:
+        """Raises ValueError for a parser's name that no family has."""
+        check_parsers(settings)
         self.front = front
         self.defaults = defaults or ModelDefaults()
         self.created = int(time.time())
@@ -29,6 +32,7 @@ class Service:
         self._json_limits = settings.json_limits()
         self._pool = TemplatePool(settings)
         self._prompts: PromptMaker | None = None
+        self._forms: AnswerForms | None = None
         self._numbers = itertools.count(1)
 
     @property
@@ -67,6 +71,13 @@ class Service:
         if self._prompts is None:
             self._prompts = PromptMaker(self.front.tokenizer, self._settings, self._pool)
         return self._prompts
+
+    @property
+    def forms(self) -> AnswerForms:
+        """How answers are taken apart; made at first use, when the front has its tokenizer."""
+        if self._forms is None:
+            self._forms = AnswerForms(self.front.tokenizer, self._settings)
+        return self._forms
 
     @property
     def model_names(self) -> list[str]:

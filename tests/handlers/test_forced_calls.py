@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from engine.text.parsers import TOOL_FAMILIES, tool_family
+from engine.text.parsers.hermes import HERMES
 from generated.models import ChatCompletionRequest
 from handlers.errors import Problem
 from handlers.forced_calls import forced_text, smallest
@@ -38,7 +40,7 @@ def required(parameters: dict[str, Any]) -> ChatCompletionRequest:
 def test_required_properties_get_their_plainest_value(parameters: dict[str, Any], arguments: str) -> None:
     """const, the first of enum, or the empty value of the type; arguments are always an object."""
     wanted = f'<tool_call>\n{{"name": "f", "arguments": {arguments}}}\n</tool_call>'
-    assert forced_text(required(parameters), True) == wanted
+    assert forced_text(required(parameters), HERMES, True) == wanted
 
 
 class CountingSchema(Mapping[str, Any]):
@@ -70,6 +72,6 @@ def test_a_name_that_is_required_many_times_is_made_once() -> None:
 def test_arguments_that_json_cannot_write_are_refused() -> None:
     """1e400 is infinite as a double; the schema that asks for it is named."""
     with pytest.raises(Problem) as caught:
-        forced_text(required({"properties": {"a": {"const": float("inf")}}, "required": ["a"]}), True)
+        forced_text(required({"properties": {"a": {"const": float("inf")}}, "required": ["a"]}), HERMES, True)
 
     assert (caught.value.code, caught.value.param) == ("out_of_range", "tools[1].function.parameters")
