@@ -61,6 +61,7 @@ class ToolCallParser:
         if self._attempt is None or source.in_call:
             # A reader in the middle of something may remember places, except while it passes arguments on.
             self._scanned = max(0, self._scanned - source.kept)
+            self._tried_from -= source.kept
             source.drop(source.kept)
         return "".join(content), source.take_news()
 

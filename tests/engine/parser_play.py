@@ -90,6 +90,14 @@ def check_hidden(family: ToolFamily, case: Case) -> None:
     assert read(family, letters, hidden=markers) == expected
 
 
+def check_pieces(family: ToolFamily, text: str, pieces: Sequence[str]) -> None:
+    """A text means the same whole and in these pieces, and one without calls is all content."""
+    found = read(family, [text])
+    assert read(family, pieces) == found
+    if not found[1]:
+        assert found[0] == text
+
+
 def parts_of(family: ToolFamily, cases: Sequence[Case]) -> st.SearchStrategy[str]:
     """Texts put together from a family's markers, calls and pieces of JSON, in any order."""
     scraps = [
