@@ -251,7 +251,7 @@ def _texts(config: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _numbers(value: object) -> list[int]:
-    items = value if isinstance(value, list) else [value]
+    items: list[Any] = value if isinstance(value, list) else [value]
     if not all(type(item) is int for item in items):
         raise AdapterError("layers_to_transform must be a whole number or a list of them.")
     return items

@@ -114,11 +114,19 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "response_format.json_schema.schema": "an object",
         "response_format.json_schema.strict": "true or false, or null",
     },
+    "LoadLoraAdapterRequest": {
+        "lora_name": "a string of 1 to 256 characters",
+        "lora_path": "a string of 1 to 4096 characters",
+        "master_model": "a string of 1 to 256 characters, or null",
+    },
+    "UnloadLoraAdapterRequest": {"lora_name": "a string of 1 to 256 characters"},
 }
 """Request model to path pattern (`messages[].role`) to what is allowed there."""
 OPENAI_FORM: Final[dict[str, dict[str, str]]] = {
     "ChatCompletionRequest": {"top_k": "an integer from 0 to 2147483647, or null"},
     "CompletionRequest": {"top_k": "an integer from 0 to 2147483647, or null"},
+    "LoadLoraAdapterRequest": {},
+    "UnloadLoraAdapterRequest": {},
 }
 """The fields that have other bounds where the deployment answers in OpenAI's form."""
 KINDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
@@ -231,5 +239,7 @@ KINDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "response_format.json_schema.schema": ("object",),
         "response_format.json_schema.strict": ("boolean",),
     },
+    "LoadLoraAdapterRequest": {"lora_name": ("string",), "lora_path": ("string",), "master_model": ("string",)},
+    "UnloadLoraAdapterRequest": {"lora_name": ("string",)},
 }
 """Request model to path pattern to the JSON types that are allowed there (null aside)."""

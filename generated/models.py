@@ -1148,6 +1148,16 @@ class Model(ContractModel):
     Always MindIE Server, which clients of MindIE may look for.
     """
 
+    parent: StrictStr | None = None
+    """
+    Of a LoRA adapter, the model that it changes; null for the deployed model itself.
+    """
+
+    root: Annotated[StrictStr | None, NotNull(), Field(exclude_if=lambda v: v is None)] = None
+    """
+    Name of the folder that the weights come from, where there is one.
+    """
+
     max_model_len: Annotated[
         Annotated[int, Integer(ge=1, le=2147483647)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None
@@ -1169,6 +1179,49 @@ class ModelList(ContractModel):
     data: Annotated[list[Model], Field(fail_fast=True)]
     """
     One entry for each name that a request may use.
+    """
+
+
+class LoadLoraAdapterRequest(RequestModel):
+    """
+    Which adapter to load.
+    """
+
+    lora_name: Annotated[str, Field(strict=True, min_length=1, max_length=256)]
+    """
+    The adapter's name - letters, digits, dots, underscores and hyphens; another character is refused with 503, as MindIE does.
+    """
+
+    lora_path: Annotated[str, Field(strict=True, min_length=1, max_length=4096)]
+    """
+    The adapter's folder, as PEFT saves it (adapter_config.json and adapter_model.safetensors); absolute, or relative to the deployment's folder for adapters. One outside of that is refused with 503.
+    """
+
+    master_model: Annotated[str, Field(strict=True, min_length=1, max_length=256)] | None = None
+    """
+    The model that the adapter changes; when it is given, it must be the deployed one.
+    """
+
+
+class UnloadLoraAdapterRequest(RequestModel):
+    """
+    Which adapter to unload.
+    """
+
+    lora_name: Annotated[str, Field(strict=True, min_length=1, max_length=256)]
+    """
+    The adapter's name - letters, digits, dots, underscores and hyphens; another character is refused with 503, as MindIE does.
+    """
+
+
+class LoraAdapterStatus(ContractModel):
+    """
+    What has been done.
+    """
+
+    status: StrictStr
+    """
+    A sentence.
     """
 
 

@@ -44,4 +44,5 @@ def engine_request(
         continues_prompt=continues_prompt,
         forced_text=forced_text,
         form=form,
+        adapter=service.adapter_of(body.model),
     )

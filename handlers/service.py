@@ -6,6 +6,7 @@ import itertools
 import time
 
 from engine.front import Front
+from engine.text.parsers.hermes import HERMES
 from engine.types import EngineError, ModelInfo
 from generated.rules import Deployment
 from handlers.answer_forms import AnswerForms, check_parsers
@@ -69,7 +70,8 @@ class Service:
     def prompts(self) -> PromptMaker:
         """Renders and tokenises; made at first use, when the front has its tokenizer."""
         if self._prompts is None:
-            self._prompts = PromptMaker(self.front.tokenizer, self._settings, self._pool)
+            family = self.forms.tools or HERMES
+            self._prompts = PromptMaker(self.front.tokenizer, self._settings, self._pool, family)
         return self._prompts
 
     @property
@@ -82,7 +84,11 @@ class Service:
     @property
     def model_names(self) -> list[str]:
         """The names that a request may use, the deployed model's first."""
-        return [self._settings.model_name, *self._settings.lora_names]
+        return [self._settings.model_name, *(adapter.name for adapter in self.front.adapters.ready)]
+
+    def adapter_of(self, name: str) -> str | None:
+        """The adapter that a request's model means; None for the deployed model itself."""
+        return None if name == self._settings.model_name else name
 
     def check_model(self, name: str) -> None:
         """Refuse a model that is not deployed.

@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
 from handlers.strict_json import JsonLimits
 
 MAX_PROMPT_TOKENS = 1_048_576
 """The contract's own ceiling for a prompt, whatever the model allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoraModule:
+    """An entry of MindIE's LoraModules."""
+
+    name: str
+    path: Path
+    """Folder with adapter_config.json and adapter_model.safetensors."""
+    base_model_name: str = ""
+    """The model that it changes; empty: the deployed one."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +33,16 @@ class Settings:
 
     model_name: str
     """The name that requests must use."""
-    lora_names: tuple[str, ...] = ()
-    """Names of loaded LoRA adapters, which requests may use as the model."""
+    weights_name: str | None = None
+    """Name of the folder that the weights come from."""
+    lora_modules: tuple[LoraModule, ...] = ()
+    """LoRA adapters to start with; requests name one as the model."""
+    max_loras: int = 0
+    """Adapters at the same time; 0: those of ``lora_modules``, and no other is loaded while the server runs."""
+    max_lora_rank: int = 0
+    """Largest rank of an adapter; 0: any, and none is loaded while the server runs."""
+    lora_dir: Path | None = None
+    """The only folder from which adapters may be loaded while the server runs; None: none may."""
     host: str = "127.0.0.1"
     port: int = 1025
 
@@ -96,6 +116,10 @@ class Settings:
     def json_limits(self) -> JsonLimits:
         """How large the structure of a body may be."""
         return JsonLimits(self.max_json_depth, self.max_json_containers, self.max_json_members, self.max_json_values)
+
+    def adapter_limits(self) -> AdapterLimits:
+        """How many adapters there may be, and how large."""
+        return AdapterLimits(self.max_loras, self.max_lora_rank)
 
     def deployment(self) -> Deployment:
         """What the contract's rules may ask about this deployment."""

@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ def _serve(given: argparse.Namespace) -> int:
     """Serve a model folder, or the embedded default model."""
     from engine.front import EngineSpec, Limits, ProcessFront
     from engine.text.tokenizer import tokenizer_from_folder
+    from engine.types import AdapterError
+    from handlers.adapters import adapter_book
     from handlers.defaults import ModelDefaults
     from handlers.server import run
     from handlers.service import Service
@@ -51,7 +54,7 @@ def _serve(given: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         return _failed(f"the tokenizer of {folder.name} cannot be used: {error}")
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
-    settings = _settings(given, name)
+    settings = replace(_settings(given, name), weights_name=folder.name)
     spec = EngineSpec(
         "engine.packed_loader:load_executor",
         {
@@ -67,7 +70,11 @@ def _serve(given: argparse.Namespace) -> int:
         threads=given.threads,
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
-    front = ProcessFront(tokenizer, spec, limits=limits)
+    try:
+        adapters = adapter_book(settings)
+    except AdapterError as error:
+        return _failed(str(error))
+    front = ProcessFront(tokenizer, spec, limits=limits, adapters=adapters)
     return run(Service(settings, front, ModelDefaults.read(folder)))
 
 
@@ -75,12 +82,19 @@ def _mock(given: argparse.Namespace) -> int:
     """Serve made-up text under the same contract."""
     from engine.mock_front import MockFront
     from engine.scheduler import Limits
+    from engine.types import AdapterError
+    from handlers.adapters import adapter_book
     from handlers.server import run
     from handlers.service import Service
 
     settings = _settings(given, given.model_name or "mock")
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
-    return run(Service(settings, MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000)))
+    try:
+        adapters = adapter_book(settings)
+    except AdapterError as error:
+        return _failed(str(error))
+    front = MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000, adapters=adapters)
+    return run(Service(settings, front))
 
 
 def _generate(given: argparse.Namespace) -> int:
@@ -102,7 +116,7 @@ DEFAULT_NAME = "SmolLM2-135M-Instruct"
 
 
 def _settings(given: argparse.Namespace, model_name: str) -> Settings:
-    from handlers.settings import Settings
+    from handlers.settings import LoraModule, Settings
 
     profile = given.profile
     return Settings(
@@ -126,6 +140,10 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         model_type=next((name for name in profile if name in _MODEL_TYPES), ""),
         chat_template_dir=given.chat_template_dir,
         drain_timeout_s=given.drain_timeout,
+        lora_modules=tuple(LoraModule(name, path) for name, path in given.lora),
+        max_loras=given.max_loras,
+        max_lora_rank=given.max_lora_rank,
+        lora_dir=given.lora_dir,
     )
 
 
@@ -207,6 +225,10 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     add("--strict-unknown", action="store_true", help="refuse unknown fields")
     add("--relaxed-rules", type=_relaxable, default=(), metavar="ID,...", help="rules of the tools family not to apply")
     add("--chat-template-dir", type=Path, metavar="DIR", help="folder of template files that requests may name")
+    add("--lora", type=_lora, action="append", default=[], metavar="NAME=DIR", help="a LoRA adapter; may be repeated")
+    add("--max-loras", type=_whole, default=0, metavar="N", help="adapters at most; 0: those of --lora and no other")
+    add("--max-lora-rank", type=_whole, default=0, metavar="RANK", help="of an adapter at most; 0: any")
+    add("--lora-dir", type=Path, metavar="DIR", help="folder from which requests may load adapters")
     add(
         "--drain-timeout",
         type=_not_negative,
@@ -226,6 +248,13 @@ def _whole(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)
+
+
+def _lora(text: str) -> tuple[str, Path]:
+    name, equals, folder = text.partition("=")
+    if not name or not equals or not folder:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=DIR")
+    return name, Path(folder).resolve()
 
 
 def _port(text: str) -> int:

@@ -15,8 +15,11 @@ from tools.contract.corpus import Case, load_corpus
 from tools.contract.values import expand
 
 ROOT = Path(__file__).parents[2]
-CASES = load_corpus(ROOT / "generated" / "corpus.json")
 PATHS = {"create_chat_completion": CHAT, "create_completion": COMPLETIONS}
+ADAPTER_PATHS = {"load_lora_adapter": "/v1/load_lora_adapter", "unload_lora_adapter": "/v1/unload_lora_adapter"}
+ALL_CASES = load_corpus(ROOT / "generated" / "corpus.json")
+CASES = [case for case in ALL_CASES if case.operation in PATHS]
+ADAPTER_CASES = [case for case in ALL_CASES if case.operation in ADAPTER_PATHS]
 MANY_BYTES = 3 * 4194304
 """A body this long holds or makes the longest text allowed, where a token a character is above the 1048576 tokens."""
 MEDIA = ("image_url", "video_url", "audio_url", "input_audio")
@@ -94,6 +97,19 @@ def test_what_the_contract_refuses_is_a_422_that_names_the_member(case: Case, cl
     check_error(
         answer, refused(422, case.code, case.param), name(case), openai_form=bool(case.deployment.get("openai_form"))
     )
+
+
+@pytest.mark.parametrize("case", ADAPTER_CASES, ids=name)
+def test_bodies_about_adapters_are_checked_before_anything_is_loaded(case: Case, client_for: ClientFor) -> None:
+    """422 with the member for what the contract refuses; the rest gets as far as the setting that is off."""
+    answer = client_for(model_name="mock").post(ADAPTER_PATHS[case.operation], json=expand(case.body))
+    expected = refused(404, "not_found", None) if case.accepted else refused(422, case.code, case.param)
+    check_error(answer, expected, name(case))
+
+
+def test_the_corpus_covers_every_operation_with_a_body() -> None:
+    """No case is left out above."""
+    assert {case.operation for case in ALL_CASES} == set(PATHS) | set(ADAPTER_PATHS)
 
 
 def test_the_corpus_is_as_large_as_it_must_be() -> None:

@@ -26,7 +26,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).resolve().parent / "tiny.yaml"
 
 CASES = load_corpus(ROOT / "generated" / "corpus.json")
-REQUESTS = {"create_chat_completion": "ChatCompletionRequest", "create_completion": "CompletionRequest"}
+REQUESTS = {
+    "create_chat_completion": "ChatCompletionRequest",
+    "create_completion": "CompletionRequest",
+    "load_lora_adapter": "LoadLoraAdapterRequest",
+    "unload_lora_adapter": "UnloadLoraAdapterRequest",
+}
 JUDGES = {operation: Judge(Package("generated"), request) for operation, request in REQUESTS.items()}
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.text("x", max_size=200),

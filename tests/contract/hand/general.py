@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from wire import CHAT_BASE, DROP, MODEL, Row, bad, both, chat, completions, missing, ok, refused, said, wrong_type
 
-LORA = {"lora_names": ("adapter-1",)}
+from handlers.settings import LoraModule
+
+LORA = {"lora_modules": (LoraModule("adapter-1", Path("adapter-1")),)}
 
 MODEL_ROWS: list[Row] = [
     *both("model-deployed", {"model": MODEL}, ok()),
