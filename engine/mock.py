@@ -6,7 +6,7 @@ import math
 import time
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from engine.executor import ReadAdapter, RequestRound
@@ -39,6 +39,10 @@ _WORDS = (
     "你好|世界|天气很好|我们|可以|今天|问题|回答|学习|的|是|在|，|。|人工智能| café| naïve|"
     " straße| Привет| 😀| 🚀| 👩‍🚀| 42| 3.14"
 )
+
+
+Replies = Callable[[str], str | None]
+"""From a prompt's text to what is written, control tokens as text; None for made-up text."""
 
 
 class MockFailure(RuntimeError):
@@ -80,12 +84,15 @@ class MockExecutor:
         max_position_embeddings: int = 131072,
         step_delay_s: float = 0.0,
         fail_at: int | None = None,
+        replies: Replies | None = None,
     ) -> None:
         """Args:
         tokenizer: whose ids to make; the built-in byte-level one by default.
         step_delay_s: seconds that every round sleeps.
         fail_at: the round, counted from 1 since the last failure, that raises; None for never.
+        replies: what to write, for a script.
         """
+        self._replies = replies
         self._tokenizer = tokenizer or mock_tokenizer()
         self.info = ModelInfo(
             vocab_size=self._tokenizer.vocab_size,
@@ -136,14 +143,14 @@ class MockExecutor:
             prompt_key ^= zlib.crc32(request.adapter.encode())
         steady = sampling.use_beam_search or sampling.temperature < GREEDY_BELOW
         key = _mix(prompt_key ^ _mix(_GREEDY_SEED if steady else sampling.seed))
+        told = self._told(request)
         voices = {}
         for choice in range(sampling.n):
             # Greedy choices of one prompt are alike; beams and drawn choices differ.
             voice_key = key if steady and not sampling.use_beam_search else _mix(key + choice)
             voices[choice] = _Voice(voice_key, _SHORTEST + voice_key % _LENGTH_SPREAD)
-            if request.forced_text is not None:
-                forced = self._tokenizer.encode(request.forced_text, add_special_tokens=False)
-                voices[choice].upcoming = [self._eos, *reversed(forced)]
+            if told is not None:
+                voices[choice].upcoming = [self._eos, *reversed(told)]
         running = _Running(request, voices, None)
         if sampling.use_beam_search:
             for beam, voice in voices.items():  # the beams differ in their first two tokens
@@ -152,6 +159,13 @@ class MockExecutor:
             running.beams = {beam: [] for beam in voices}
         self._requests[request.request_id] = running
         self._live += sampling.n
+
+    def _told(self, request: Request) -> list[int] | None:
+        """The tokens that the mock was told to write for this request, if it was."""
+        text = request.forced_text
+        if text is None and self._replies is not None:
+            text = self._replies(self._tokenizer.decode(request.prompt_ids, skip_special_tokens=False))
+        return None if text is None else self._tokenizer.encode(text, add_special_tokens=False)
 
     def remove(self, request_id: str) -> None:
         """Drop a request; an unknown id is fine."""

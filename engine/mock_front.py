@@ -6,7 +6,7 @@ import asyncio
 
 from engine.front_base import STOPPING, FrontBase
 from engine.lora_book import AdapterBook
-from engine.mock import MockExecutor
+from engine.mock import MockExecutor, Replies
 from engine.scheduler import EngineBroken, Limits, Scheduler
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.tokenizer import TextTokenizer
@@ -29,6 +29,7 @@ class MockFront(FrontBase):
         step_delay_s: float = 0.0,
         fail_at: int | None = None,
         adapters: AdapterBook | None = None,
+        replies: Replies | None = None,
     ) -> None:
         """Args:
         tokenizer: the built-in byte-level one by default.
@@ -37,9 +38,12 @@ class MockFront(FrontBase):
         step_delay_s: seconds that a round takes; the event loop is free meanwhile.
         fail_at: the round that fails, with every request in it; see ``MockExecutor``.
         adapters: names that answer otherwise; their folders are not looked at.
+        replies: what to write for a prompt; see ``MockExecutor``.
         """
         super().__init__(tokenizer or mock_tokenizer(), limits or Limits(), adapters)
-        self.executor = MockExecutor(self.tokenizer, max_position_embeddings=max_position_embeddings, fail_at=fail_at)
+        self.executor = MockExecutor(
+            self.tokenizer, max_position_embeddings=max_position_embeddings, fail_at=fail_at, replies=replies
+        )
         self.step_delay_s = step_delay_s
         self._scheduler = Scheduler(self.executor, self.limits.max_batch_size)
         self._has_work = asyncio.Event()

@@ -22,12 +22,5 @@ def tool_family(name: str) -> ToolFamily | None:
 
 
 def tool_family_seen_in(template: str | None) -> ToolFamily:
-    """The family whose marks a chat template's text has.
-
-    A template that says nothing of tools is told about them in the Hermes form, so that is what its model then writes.
-    """
-    if template is not None and "tools" in template:
-        for family in TOOL_FAMILIES:
-            if family.seen_in(template):
-                return family
-    return HERMES
+    """The family whose marks a chat template's text has; Hermes where it has none, as the commonest."""
+    return next((family for family in TOOL_FAMILIES if template is not None and family.seen_in(template)), HERMES)
