@@ -54,9 +54,11 @@ class AnswerForms:
         """Raises ValueError for a name that no family has."""
         check_parsers(settings)
         self._tokenizer = tokenizer
-        self.tools = _chosen_tools(settings.tool_parser, tokenizer.chat_template)
+        template = settings.chat_template or tokenizer.chat_template
+        for_tools = settings.chat_template or tokenizer.chat_templates.get("tool_use", template)
+        self.tools = _chosen_tools(settings.tool_parser, for_tools)
         """The family whose tool calls are read; None to leave them in the text."""
-        self.thinking = _chosen_thinking(settings.reasoning_parser, tokenizer.chat_template)
+        self.thinking = _chosen_thinking(settings.reasoning_parser, template)
         """The family whose thinking is told apart; None to leave it in the text."""
         self._thinking_markers = self._special(() if self.thinking is None else self.thinking.markers)
         self._tool_markers = self._special(() if self.tools is None else self.tools.markers)

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from engine.text.parsers.family import ToolFamily
+from engine.text.parsers.hermes import HERMES
 from engine.text.tokenizer import TextTokenizer
 from generated.models import ChatCompletionRequest, CompletionRequest
 from handlers import messages as plain
@@ -17,7 +19,7 @@ from handlers.control_tokens import ControlTokens
 from handlers.errors import Problem, refused
 from handlers.settings import Limits, Settings
 from handlers.template_faults import Source, text_of
-from handlers.template_forms import ChatTemplate, Conversation
+from handlers.template_forms import CallForm, ChatTemplate, Conversation
 from handlers.template_pool import TemplatePool
 
 OFF_LOOP_CHARS: Final = 16_000
@@ -37,11 +39,15 @@ _MODEL: Final = Source("The model's chat template", "the model's chat template",
 class PromptMaker:
     """Renders and tokenises prompts for one tokenizer."""
 
-    def __init__(self, tokenizer: TextTokenizer, settings: Settings, pool: TemplatePool) -> None:
+    def __init__(
+        self, tokenizer: TextTokenizer, settings: Settings, pool: TemplatePool, family: ToolFamily = HERMES
+    ) -> None:
+        """``family``: how the model writes calls, told where a template has no place for tools."""
         self._tokenizer = tokenizer
         self._settings = settings
         self._pool = pool
         self._control = ControlTokens(tokenizer)
+        self._family = family
         self._environment = environment()
         self._compiled: dict[str, ChatTemplate] = {}
         self._observer = "observation" if _OBSERVATION in tokenizer.added_tokens.values() else "tool"
@@ -100,12 +106,23 @@ class PromptMaker:
         own = [index for index, message in enumerate(messages) if message["role"] not in plain.KNOWN_ROLES]
         tools = plain.plain_tools(body.tools) if plain.tools_in_use(body) else None
         variables = {**self._tokenizer.special_tokens_map, **self._thinking(), **kwargs}
-        given = Conversation(messages, tools, variables, own, self._observer)
+        given = Conversation(messages, tools, variables, own, self._observer, self._call_form(messages))
         if not self._control.occurs_in([messages, tools]):
             return given, None
         marker = self._control.marker_for(template, messages, tools, kwargs)
         marked = [self._control.marked(message, marker, data=message["role"] == "tool") for message in messages]
         return replace(given, messages=marked, tools=self._control.marked(tools, marker)), marker
+
+    def _call_form(self, messages: list[dict[str, Any]]) -> CallForm:
+        """How calls look in text; where arguments are no JSON there, they are spelled beside the client's own."""
+        family = self._family
+        form = CallForm(family.head, family.tail, family.opens, family.between, family.closes)
+        if family.json_arguments:
+            return form
+        for function in (call["function"] for message in messages for call in message.get("tool_calls") or ()):
+            if function["object"] is not None:
+                function["spelled"] = family.arguments_as(function["object"])
+        return form._replace(sample="<its arguments, name=value, with commas between>")
 
     def _thinking(self) -> dict[str, Any]:
         """The model's own switch of its chain of thought, where its tokenizer_config.json has one."""

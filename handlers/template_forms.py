@@ -8,9 +8,11 @@ reads is found in its syntax tree, and where that does not tell, by rendering a 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, Final, NamedTuple
 
 import jinja2
 from jinja2 import meta, nodes
@@ -23,15 +25,33 @@ Messages = list[dict[str, Any]]
 PROBE: Final = "prb7Qx"
 """A word that no template writes by itself; of letters and digits only, so that no filter changes it."""
 
-HERMES_INTRODUCTION: Final = """\
+_INTRODUCTION: Final = """\
 You may call functions to help with the user's request. These functions exist, each as one JSON object:
 {tools}
 
 To call one, write exactly this, once for each call:
-<tool_call>
-{{"name": <the function's name>, "arguments": <an object with its arguments>}}
-</tool_call>"""
+{call}"""
 """Tells a model about its tools where its own chat template has no place for them."""
+
+
+class CallForm(NamedTuple):
+    """How a model writes its calls, for templates that have no place for tools; ``{name}`` stands for the name."""
+
+    head: str = '<tool_call>\n{"name": "{name}", "arguments": '
+    tail: str = "}\n</tool_call>"
+    opens: str = ""
+    between: str = "\n"
+    closes: str = ""
+    sample: str = "<an object with its arguments>"
+    """Stands for the arguments where the form is shown."""
+
+    def written(self, calls: Sequence[tuple[str, str]]) -> str:
+        """Calls, each a name and the text of its arguments, as the model would have written them."""
+        each = [self.head.replace("{name}", name) + arguments + self.tail for name, arguments in calls]
+        return self.opens + self.between.join(each) + self.closes
+
+
+HERMES: Final = CallForm()
 
 
 class Arguments(dict[str, Any]):
@@ -67,7 +87,8 @@ class Rendered:
 class Conversation:
     """What a template shall show; plain data, so that it can be sent to another process.
 
-    In ``messages`` a call's function has ``name``, ``arguments`` (text) and ``object`` (the same, parsed, or None).
+    In ``messages`` a call's function has ``name``, ``arguments`` (text) and ``object`` (the same, parsed, or None), and
+    may have ``spelled``: the arguments as the model's own calls have them, where that is no JSON.
     """
 
     messages: Messages
@@ -77,6 +98,7 @@ class Conversation:
     """Indices of the messages whose role is of the client's own making."""
     observer: str = "tool"
     """The role that tool results have where the template knows no role of that name."""
+    call_form: CallForm = HERMES
 
 
 class ChatTemplate:
@@ -99,7 +121,11 @@ class ChatTemplate:
         """The conversation's text, in the first form in which the template shows all calls, ready to be answered."""
         if self._template is None:
             return Rendered(fault=self._fault)
-        names = [call["function"]["name"] for message in given.messages for call in message.get("tool_calls") or ()]
+        wanted = Counter(
+            call["function"]["name"] for message in given.messages for call in message.get("tool_calls") or ()
+        )
+        listed = Counter(tool["function"]["name"] for tool in given.tools or ())
+        least = {name: count + listed[name] for name, count in wanted.items()}
         first: Rendered | None = None
         for form in self._forms(given):
             text = self._run(self._template, form, max_bytes)
@@ -110,7 +136,7 @@ class ChatTemplate:
                 continue
             if first is None or first.fault is not None:
                 first = Rendered(text)
-            if all(name in text for name in names):
+            if all(text.count(name) >= count for name, count in least.items()):
                 first = Rendered(text)
                 break
         assert first is not None
@@ -149,7 +175,7 @@ class ChatTemplate:
             calls[place] = {**calls[place], "function": change(calls[place]["function"])}
             message["tool_calls"] = calls
         messages = [*given.messages[:index], message, *given.messages[index + 1 :]]
-        changed = Conversation(messages, given.tools, given.variables, [], given.observer)
+        changed = replace(given, messages=messages)
         return self._run(template, next(self._forms(changed)), max_bytes)
 
     def _run(self, template: jinja2.Template, form: Conversation, max_bytes: int) -> str | Fault:
@@ -168,21 +194,24 @@ class ChatTemplate:
             messages = [{**m, "role": given.observer} if m["role"] == "tool" else m for m in messages]
         called = any(message.get("tool_calls") for message in messages)
         if called and "tool_calls" not in reads.words:
-            messages = _as_metadata(messages) if "metadata" in reads.words else _told_calls(messages)
+            messages = _as_metadata(messages) if "metadata" in reads.words else _told_calls(messages, given.call_form)
             called = False
         if tools and "tools" not in reads.names:
-            place = _tools_in_system if "tools" in reads.words else with_tools_told
-            messages, tools = place(messages, tools), None
+            if "tools" in reads.words:
+                messages = _tools_in_system(messages, tools)
+            else:
+                messages = _told_tools(messages, tools, given.call_form)
+            tools = None
         if self._wants_parts():
             messages = [_in_parts(message) for message in messages]
         if not called:
-            yield Conversation([_emptied(message, "") for message in messages], tools, given.variables)
+            yield replace(given, messages=[_emptied(message, "") for message in messages], tools=tools)
             return
         nothing: Sequence[str | None] = (None, "") if reads.null_content else ("", None)
-        for as_object in (True, False):
-            for empty in nothing:
-                made = [_with_arguments(_emptied(message, empty), as_object) for message in messages]
-                yield Conversation(made, tools, given.variables)
+        for split, as_object, empty in product((False, True), (True, False), nothing):
+            parted = _split(messages) if split else messages
+            made = [_with_arguments(_emptied(message, empty), as_object) for message in parted]
+            yield replace(given, messages=made, tools=tools)
 
     def _wants_parts(self) -> bool:
         """Whether the template shows content only when it is a list of parts."""
@@ -206,7 +235,7 @@ class Reads:
     names: frozenset[str] = frozenset()
     """Variables that it expects from outside."""
     words: frozenset[str] = frozenset()
-    """Attributes, keys and other short texts in its expressions."""
+    """Attributes, keys and other constant texts in its expressions."""
     null_content: bool = False
     """It tells null content from empty content."""
     loops_content: bool = False
@@ -220,30 +249,31 @@ class Reads:
         return cls(
             frozenset(meta.find_undeclared_variables(tree)),
             frozenset(_words(tree)),
-            any("content" in _words(test) for test in nulls),
-            any("content" in _words(loop.iter) for loop in tree.find_all(nodes.For)),
+            any("content" in _words(test, names=True) for test in nulls),
+            any("content" in _words(loop.iter, names=True) for loop in tree.find_all(nodes.For)),
         )
 
 
-def with_tools_told(messages: Messages, tools: list[dict[str, Any]]) -> Messages:
+def _told_tools(messages: Messages, tools: list[dict[str, Any]], form: CallForm) -> Messages:
     """``messages`` with a system message that introduces ``tools``, for templates without a place for them."""
     listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
-    told = HERMES_INTRODUCTION.format(tools=listed)
+    call = form.written([("<the function's name>", form.sample)])
+    told = _INTRODUCTION.format(tools=listed, call=call)
     if messages[0]["role"] == "system":
         first = {**messages[0], "content": f"{messages[0]['content']}\n\n{told}"}
         return [first, *messages[1:]]
     return [{"role": "system", "content": told}, *messages]
 
 
-def _words(tree: nodes.Node) -> set[str]:
-    """Names, attributes and constant texts below a node, the node itself included."""
+def _words(tree: nodes.Node, *, names: bool = False) -> set[str]:
+    """Attributes and constant texts below a node, the node itself included; with ``names``, variables too."""
     found: set[str] = set()
     for node in (tree, *tree.find_all(nodes.Expr)):
         if isinstance(node, nodes.Getattr):
             found.add(node.attr)
         elif isinstance(node, nodes.Const) and isinstance(node.value, str):
             found.add(node.value)
-        elif isinstance(node, nodes.Name):
+        elif names and isinstance(node, nodes.Name):
             found.add(node.name)
     return found
 
@@ -269,25 +299,36 @@ def _as_metadata(messages: Messages) -> Messages:
     return made
 
 
-def _told_calls(messages: Messages) -> Messages:
-    """Calls written into the content in the Hermes form, for templates without a place for them."""
+def _told_calls(messages: Messages, form: CallForm) -> Messages:
+    """Calls written into the content, for templates without a place for them."""
     made: Messages = []
     for message in messages:
         calls = message.get("tool_calls") or ()
         if calls:
-            told = "\n".join(_hermes(call["function"]) for call in calls)
+            told = form.written([(call["function"]["name"], _spelled(call["function"])) for call in calls])
             content = f"{message['content']}\n{told}" if message["content"] else told
             message = {**{key: value for key, value in message.items() if key != "tool_calls"}, "content": content}
         made.append(message)
     return made
 
 
-def _hermes(function: Mapping[str, Any]) -> str:
-    name = json.dumps(function["name"], ensure_ascii=False)
-    arguments = (
-        function["arguments"] if function["object"] is None else json.dumps(function["object"], ensure_ascii=False)
-    )
-    return f'<tool_call>\n{{"name": {name}, "arguments": {arguments}}}\n</tool_call>'
+def _spelled(function: Mapping[str, Any]) -> str:
+    if "spelled" in function:
+        return str(function["spelled"])
+    value = function["object"]
+    return str(function["arguments"]) if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _split(messages: Messages) -> Messages:
+    """Content and calls of one message as two, for templates that show either, but not both."""
+    made: Messages = []
+    for message in messages:
+        calling = message
+        if message.get("tool_calls") and message["content"]:
+            made.append({key: value for key, value in message.items() if key != "tool_calls"})
+            calling = {**message, "content": None}
+        made.append(calling)
+    return made
 
 
 def _in_parts(message: dict[str, Any]) -> dict[str, Any]:
@@ -312,7 +353,7 @@ def _with_arguments(message: dict[str, Any], as_object: bool) -> dict[str, Any]:
         return message
     made = []
     for call in calls:
-        function = {key: value for key, value in call["function"].items() if key != "object"}
+        function = {key: value for key, value in call["function"].items() if key in ("name", "arguments")}
         value = call["function"]["object"]
         if as_object and value is not None:
             function["arguments"] = Arguments(value, function["arguments"])

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from handlers.chat_jinja import SPENT, Fault, environment
-from handlers.template_forms import ChatTemplate, Conversation, Rendered
+from handlers.template_forms import CallForm, ChatTemplate, Conversation, Rendered
 
 READY: Final = b"ready"
 _WARM_UP: Final = "{{ strftime_now('%d %b %Y %H:%M:%S %Z') }}{{ messages | pprint }}{{ lipsum(1) }}{{ none_such.name }}"
@@ -30,7 +30,9 @@ def answer(made: ImmutableSandboxedEnvironment, request: dict[str, Any]) -> Rend
     """Answer one request; a template that is at fault is an answer too."""
     try:
         template = ChatTemplate(made, request["template"])
-        return template.render(Conversation(**request["conversation"]), request["max_bytes"])
+        sent = request["conversation"]
+        conversation = Conversation(**{**sent, "call_form": CallForm(*sent.get("call_form", ()))})
+        return template.render(conversation, request["max_bytes"])
     except MemoryError:
         return Rendered(fault=Fault("memory"))
     except RecursionError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,6 +73,75 @@ async def test_faults_are_422_and_the_worker_goes_on(pool_for: Pools, template: 
     assert (caught.value.status, caught.value.code) == (422, "template_error")
     assert words in caught.value.message
     assert await pool.render("on", ASKED) == "on"
+
+
+HOSTILE = {
+    "classes": "{{ ''.__class__.__mro__[1].__subclasses__()[0] }}",
+    "globals": "{{ lipsum.__globals__['os'].popen('id').read() }}",
+    "globals-by-filter": "{{ (lipsum | attr('__globals__'))['os'].getcwd() }}",
+    "builtins": "{{ raise_exception.__builtins__['open']('/etc/hostname').read() }}",
+    "code": "{{ cycler.__init__.__code__.co_code.hex() }}",
+    "format": "{{ '{0.__class__.__init__.__globals__}'.format(cycler) }}",
+    "namespace": "{% set ns = namespace(__class__=1) %}",
+    "include": "{% include '/etc/hostname' %}",
+    "import": "{% import '/etc/hostname' as x %}",
+    "extends": "{% extends '/etc/hostname' %}",
+    "changes-messages": "{% set _ = messages.clear() %}",
+    "loops": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+    "power": "{{ 9 ** (9 ** 9) }}",
+    "pattern-of-repeats": "{% for i in range(99999) %}{{ ('a' * (9999 + i)) | replace('a', 'aa') | length }}{% endfor %}",
+    "gigabyte": "{{ 'x' * 1000000000 }}",
+    "doubling": "{% set ns = namespace(x='x') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+    "padding": "{{ '%1000000000d' % 1 }}",
+    "centre": "{{ 'x' | center(1000000000) }}",
+    "range": "{{ range(10 ** 12) | list }}",
+    "recursion": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "much-output": "{% for i in range(99999) %}{{ 'x' * 9999 }}{% endfor %}",
+    "nesting": "{{ " + "(" * 50_000 + "1" + ")" * 50_000 + " }}",
+    "blocks": "{% if true %}" * 5_000 + "{% endif %}" * 5_000,
+}
+"""Templates that reach for Python, for files, or for all there is of time and memory."""
+
+
+@pytest.mark.parametrize("template", HOSTILE.values(), ids=HOSTILE)
+async def test_hostile_templates_are_422_and_others_are_served(pool_for: Pools, template: str) -> None:
+    """Each costs its own request only: the refusal blames chat_template, and the next template renders."""
+    pool = pool_for(template_time_s=0.5, template_workers=1)
+
+    with pytest.raises(Problem) as caught:
+        await pool.render(template, ASKED)
+
+    assert (caught.value.status, caught.value.code, caught.value.param) == (422, "template_error", "chat_template")
+    assert "/" not in caught.value.message.replace("/etc/hostname", "")
+    assert await pool.render("on", ASKED) == "on"
+
+
+async def test_undefined_attributes_of_python_show_nothing(pool_for: Pools) -> None:
+    """What the sandbox hides is undefined, and prints as nothing."""
+    assert await pool_for().render("[{{ ''.__class__ }}{{ messages | attr('__len__') }}]", ASKED) == "[]"
+
+
+def limits_of(pid: int) -> list[str]:
+    """The kernel's list of a process's limits."""
+    return Path(f"/proc/{pid}/limits").read_text().splitlines()
+
+
+async def test_a_worker_can_open_no_file_and_write_none(pool_for: Pools) -> None:
+    """A template that broke out of the sandbox would find no file descriptor to take."""
+    pool = pool_for()
+    await pool.render("on", ASKED)
+    limits = limits_of(pool._idle[0].pid)
+
+    for name in ("Max open files", "Max file size", "Max core file size"):
+        line = next(line for line in limits if line.startswith(name))
+        assert line.removeprefix(name).split()[:2] == ["0", "0"]
+
+
+async def test_the_limits_have_defaults_within_two_seconds() -> None:
+    """Time, memory and output are bounded where nobody says anything."""
+    made = Settings(model_name="m")
+    assert (made.template_time_s, made.template_memory_bytes) == (1.5, 512 * 1024 * 1024)
+    assert made.template_output_bytes == 8 * 1024 * 1024
 
 
 ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
