@@ -89,6 +89,8 @@ class TorchExecutor:
         """Admit a request. Raises ValueError when its id is admitted already, GrammarError for its grammar."""
         if request.request_id in self._requests:
             raise ValueError(f"request {request.request_id!r} is admitted already")
+        if request.adapter_number and request.adapter_number not in self._adapters:
+            raise ValueError(f"request {request.request_id!r} asks for an adapter that is not loaded")
         sampling, device = request.sampling, self._forward.device
         rule = FinishRule.of(sampling, self.info.eos_token_ids, constrained=request.grammar is not None)
         rows: dict[int, Row] = {}
