@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from engine.text.parsers.family import ToolFamily
@@ -19,6 +18,7 @@ from handlers.control_tokens import ControlTokens
 from handlers.errors import Problem, refused
 from handlers.settings import Limits, Settings
 from handlers.template_faults import Source, text_of
+from handlers.template_file import requested_template
 from handlers.template_forms import CallForm, ChatTemplate, Conversation
 from handlers.template_pool import TemplatePool
 
@@ -29,7 +29,6 @@ PIECE_CHARS: Final = 65_536
 _CUT_TOKENS: Final = 16
 """More tokens than a cut between two pieces can add."""
 
-_TEMPLATE_FILE_BYTES = 1024 * 1024
 _OBSERVATION: Final = "<|observation|>"
 """Opens a tool's result in GLM's vocabularies; their older templates know no role named tool."""
 _T = TypeVar("_T")
@@ -157,7 +156,7 @@ class PromptMaker:
         sent = body.chat_template
         if sent is not None:
             if sent.startswith("/") and sent.endswith(".jinja") and "\n" not in sent:
-                return await asyncio.to_thread(_read_template, sent, self._settings.chat_template_dir)
+                return await asyncio.to_thread(requested_template, sent, self._settings.chat_template_dir)
             return sent
         if self._settings.chat_template is not None:
             return self._settings.chat_template
@@ -189,22 +188,6 @@ async def _maybe_threaded(threaded: bool, work: Callable[[], _T]) -> _T:
 def _template_kwargs(body: ChatCompletionRequest) -> dict[str, Any]:
     sent = body.chat_template_kwargs
     return {} if sent is None else sent.model_dump(exclude_unset=True)
-
-
-def _read_template(path: str, folder: Path | None) -> str:
-    """The text of a template file inside the allowed folder, after following links."""
-    if folder is None:
-        message = "This deployment takes no chat_template files; send the template's text"
-        raise refused("unsupported", message, "chat_template")
-    allowed = folder.resolve()
-    try:
-        file = Path(path).resolve(strict=True)
-        if file.is_relative_to(allowed) and file.is_file() and file.stat().st_size <= _TEMPLATE_FILE_BYTES:
-            return file.read_text(encoding="utf-8")
-    except (OSError, ValueError, RuntimeError):
-        pass
-    message = "chat_template names no readable .jinja file of at most 1 MiB in the folder that this deployment allows"
-    raise refused("template_error", message, "chat_template")
 
 
 def _checked(ids: list[int], limits: Limits, vocab_size: int, param: str) -> list[int]:

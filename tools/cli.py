@@ -136,9 +136,16 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         open_ai_support=given.open_ai_support,
         strict_unknown=given.strict_unknown,
         relaxed_rules=tuple(given.relaxed_rules),
+        tool_parser=given.tool_parser,
+        reasoning_parser=given.reasoning_parser,
         features=tuple(name for name in profile if name not in _MODEL_TYPES),
         model_type=next((name for name in profile if name in _MODEL_TYPES), ""),
+        chat_template=given.chat_template,
         chat_template_dir=given.chat_template_dir,
+        template_time_s=given.chat_template_time,
+        template_memory_bytes=int(given.chat_template_memory * 2**20),
+        template_output_bytes=int(given.chat_template_output * 2**20),
+        template_workers=given.chat_template_workers,
         drain_timeout_s=given.drain_timeout,
         lora_modules=tuple(LoraModule(name, path) for name, path in given.lora),
         max_loras=given.max_loras,
@@ -224,7 +231,14 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     add("--open-ai-support", default="vllm", metavar="FORM", help='anything but "vllm" answers in OpenAI\'s form')
     add("--strict-unknown", action="store_true", help="refuse unknown fields")
     add("--relaxed-rules", type=_relaxable, default=(), metavar="ID,...", help="rules of the tools family not to apply")
+    add("--tool-parser", type=_tool_parser, default="auto", metavar="NAME", help="how the model writes tool calls")
+    add("--reasoning-parser", type=_reasoning_parser, default="auto", metavar="NAME", help="how it marks its thinking")
+    add("--chat-template", type=_template, metavar="FILE", help="a Jinja file in place of the model's chat template")
     add("--chat-template-dir", type=Path, metavar="DIR", help="folder of template files that requests may name")
+    add("--chat-template-time", type=_above_0, default=1.5, metavar="S", help="to render a request's own template")
+    add("--chat-template-memory", type=_above_0, default=512, metavar="MB", help="of a process that renders such")
+    add("--chat-template-output", type=_above_0, default=8, metavar="MB", help="that such a template may write")
+    add("--chat-template-workers", type=_at_least_1, default=2, metavar="N", help="processes that render such")
     add("--lora", type=_lora, action="append", default=[], metavar="NAME=DIR", help="a LoRA adapter; may be repeated")
     add("--max-loras", type=_whole, default=0, metavar="N", help="adapters at most; 0: those of --lora and no other")
     add("--max-lora-rank", type=_whole, default=0, metavar="RANK", help="of an adapter at most; 0: any")
@@ -255,6 +269,15 @@ def _lora(text: str) -> tuple[str, Path]:
     if not name or not equals or not folder:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=DIR")
     return name, Path(folder).resolve()
+
+
+def _template(text: str) -> str:
+    from handlers.template_file import deployed_template
+
+    try:
+        return deployed_template(Path(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _port(text: str) -> int:
@@ -295,6 +318,24 @@ def _relaxable(text: str) -> tuple[str, ...]:
     if unknown:
         raise argparse.ArgumentTypeError(f"no rule of this name can be relaxed: {', '.join(unknown)}")
     return names
+
+
+def _tool_parser(text: str) -> str:
+    from handlers.answer_forms import tool_parsers
+
+    return _one_of(tool_parsers(), text)
+
+
+def _reasoning_parser(text: str) -> str:
+    from handlers.answer_forms import reasoning_parsers
+
+    return _one_of(reasoning_parsers(), text)
+
+
+def _one_of(allowed: Sequence[str], text: str) -> str:
+    if text not in allowed:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(allowed)}")
+    return text
 
 
 def _names(text: str) -> tuple[str, ...]:
