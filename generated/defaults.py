@@ -54,6 +54,12 @@ class CompletionRequestDefaults:
     skip_special_tokens: Final = True
 
 
+class StreamOptionsDefaults:
+    """Defaults of StreamOptions."""
+
+    include_usage: Final = False
+
+
 class ToolFunctionDefaults:
     """Defaults of ToolFunction."""
 

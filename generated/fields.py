@@ -81,6 +81,8 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "response_format.json_schema.description": "a string, or null",
         "response_format.json_schema.schema": "an object",
         "response_format.json_schema.strict": "true or false, or null",
+        "stream_options": "an object, or null",
+        "stream_options.include_usage": "true or false, or null",
     },
     "CompletionRequest": {
         "model": "a non-empty string",
@@ -113,6 +115,8 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "response_format.json_schema.description": "a string, or null",
         "response_format.json_schema.schema": "an object",
         "response_format.json_schema.strict": "true or false, or null",
+        "stream_options": "an object, or null",
+        "stream_options.include_usage": "true or false, or null",
     },
     "LoadLoraAdapterRequest": {
         "lora_name": "a string of 1 to 256 characters",
@@ -206,6 +210,8 @@ KINDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "response_format.json_schema.description": ("string",),
         "response_format.json_schema.schema": ("object",),
         "response_format.json_schema.strict": ("boolean",),
+        "stream_options": ("object",),
+        "stream_options.include_usage": ("boolean",),
     },
     "CompletionRequest": {
         "model": ("string",),
@@ -238,6 +244,8 @@ KINDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "response_format.json_schema.description": ("string",),
         "response_format.json_schema.schema": ("object",),
         "response_format.json_schema.strict": ("boolean",),
+        "stream_options": ("object",),
+        "stream_options.include_usage": ("boolean",),
     },
     "LoadLoraAdapterRequest": {"lora_name": ("string",), "lora_path": ("string",), "master_model": ("string",)},
     "UnloadLoraAdapterRequest": {"lora_name": ("string",)},

@@ -9,6 +9,17 @@ from pydantic import Field, StrictBool, StrictStr
 from .base import ContractModel, Integer, Keys, NotNull, OneOf, RequestModel
 
 
+class StreamOptions(ContractModel):
+    """
+    What a stream sends besides.
+    """
+
+    include_usage: StrictBool | None = None
+    """
+    Where the deployment answers in OpenAI's form, true moves the usage out of the choices' last events into one last event, without choices, for all of them. Otherwise it does nothing - usage comes in each choice's last event.
+    """
+
+
 class JsonSchemaFormat(ContractModel):
     """
     A JSON Schema with a name.
@@ -464,6 +475,11 @@ class ChatCompletionRequest(RequestModel):
     What form the answer's text has. Absent, any text.
     """
 
+    stream_options: StreamOptions | None = None
+    """
+    What a stream sends besides. Does nothing without stream.
+    """
+
 
 class CompletionRequest(RequestModel):
     """
@@ -588,6 +604,11 @@ class CompletionRequest(RequestModel):
     response_format: ResponseFormat | None = None
     """
     What form the answer's text has. Absent, any text.
+    """
+
+    stream_options: StreamOptions | None = None
+    """
+    What a stream sends besides. Does nothing without stream.
     """
 
 
@@ -948,9 +969,9 @@ class ChatCompletionChunk(ContractModel):
     Counts and measurements of the request. A whole answer sums all choices; in a stream each choice's last event counts its own.
     """
 
-    choices: Annotated[list[ChatChunkChoice], Field(fail_fast=True, min_length=1)]
+    choices: Annotated[list[ChatChunkChoice], Field(fail_fast=True)]
     """
-    The choice that has news; all choices in the one event of a beam search.
+    The choice that has news; all choices in the one event of a beam search; none in the event that stream_options.include_usage asks for.
     """
 
 
@@ -1112,9 +1133,9 @@ class CompletionChunk(ContractModel):
     The model name as the request gave it.
     """
 
-    choices: Annotated[list[CompletionChunkChoice], Field(fail_fast=True, min_length=1)]
+    choices: Annotated[list[CompletionChunkChoice], Field(fail_fast=True)]
     """
-    The choice that has news; all choices in the one event of a beam search.
+    The choice that has news; all choices in the one event of a beam search; none in the event that stream_options.include_usage asks for.
     """
 
     usage: Annotated[Usage | None, NotNull(), Field(exclude_if=lambda v: v is None)] = None
