@@ -15,6 +15,12 @@ _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME_CHARACTERS}}}")
 _GONE = "The adapter {name!r} is not loaded any more."
 
 
+def check_name(name: str) -> None:
+    """Raise AdapterError for what cannot be an adapter's name."""
+    if _NAME.fullmatch(name) is None:
+        raise AdapterError(f"a name has 1 to {MAX_NAME_CHARACTERS} letters, digits, dots, underscores or hyphens.")
+
+
 @dataclass(frozen=True, slots=True)
 class AdapterLimits:
     """What a deployment takes, under MindIE's names."""
@@ -133,8 +139,7 @@ class AdapterBook:
         return adapter.number if self._gone(adapter) else None
 
     def _enter(self, source: AdapterSource) -> _Adapter:
-        if _NAME.fullmatch(source.name) is None:
-            raise AdapterError(f"a name has 1 to {MAX_NAME_CHARACTERS} letters, digits, dots, underscores or hyphens.")
+        check_name(source.name)
         same = next(self._named(source.name), None)
         if same is not None:
             raise AdapterError("it is loaded already." if same.ready else "it is being loaded already.")

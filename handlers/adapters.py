@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from engine.lora_book import AdapterBook
+from engine.lora_book import AdapterBook, check_name
 from engine.types import AdapterError, AdapterSource, EngineError
 from generated.models import LoadLoraAdapterRequest, LoraAdapterStatus, UnloadLoraAdapterRequest
 from generated.operations import LoadLoraAdapter, LoadLoraAdapterAnswer, UnloadLoraAdapter, UnloadLoraAdapterAnswer
@@ -54,6 +54,10 @@ class AdaptersHandler:
         if request.master_model not in (None, deployed):
             shown = str(request.master_model)[:_SHOWN]
             raise _refused(f"Input invalid master model: {shown!r} is not deployed, {deployed!r} is", "master_model")
+        try:
+            check_name(name)
+        except AdapterError as error:
+            raise _refused(f"Input invalid lora name: {error}", "lora_name") from None
         if name == deployed:
             raise _refused(f"Input invalid lora name: {name[:_SHOWN]!r} is the deployed model", "lora_name")
         try:

@@ -35,9 +35,10 @@ def folders(tmp_path_factory):
 
 
 @asynccontextmanager
-async def _started(folders, *names, kind="engine.packed_loader:load_executor"):
+async def _started(folders, *names):
     """A front whose model and first adapters are loaded."""
-    spec = EngineSpec(kind, {"path": str(folders / "model"), "dtype": "float32", "page_size": 8, "memory_bytes": 2**22})
+    options = {"path": str(folders / "model"), "dtype": "float32", "page_size": 8, "memory_bytes": 2**22}
+    spec = EngineSpec("engine.packed_loader:load_executor", options)
     sources = [AdapterSource(name, str(folders / name)) for name in names]
     front = ProcessFront(mock_tokenizer(), spec, adapters=AdapterBook(sources, AdapterLimits(3, 8)))
     await front.start()
@@ -131,12 +132,9 @@ async def test_a_broken_adapter_hurts_nobody(folders, tmp_path):
         await asyncio.wait_for(front.wait_ready(), 60)
         (base,) = await _answers(front, None)
         running = front.submit(_request())
-        for content, sentence in [
-            (whole[:-9], "no whole safetensors file"),
-            (b"\xff" * 64, "no whole safetensors file"),
-        ]:
+        for content in (whole[:-9], b"\xff" * 64):
             file.write_bytes(content)
-            with pytest.raises(AdapterError, match=sentence):
+            with pytest.raises(AdapterError, match="no whole safetensors file"):
                 await front.load_adapter(AdapterSource("x", str(broken)))
         peft_adapters.edit_config(broken, r=9)
         with pytest.raises(AdapterError, match=r"is 9; at most 8 is taken \(maxLoraRank\)"):
@@ -148,7 +146,7 @@ async def test_a_broken_adapter_hurts_nobody(folders, tmp_path):
 
 
 async def test_an_engine_that_died_comes_back_with_the_same_adapters(folders, tmp_path):
-    """kill -9: of three adapters, the one that was loaded later is there again, and the one whose files are gone is not."""
+    """kill -9: those of the start and those loaded since are there again, but for one whose files are gone."""
     shutil.copytree(folders / "b", tmp_path / "b")
     async with _started(folders, "a") as front:
         await asyncio.wait_for(front.wait_ready(), 60)

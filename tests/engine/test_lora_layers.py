@@ -151,7 +151,7 @@ def test_only_layers_that_see_every_row_once_can_be_changed() -> None:
 def test_a_layer_that_cannot_be_changed_is_refused_and_nothing_is_kept() -> None:
     """By name."""
     runner = _runner(families.build("llama"))
-    with pytest.raises(AdapterError, match="no layer 'model.norm'"):
+    with pytest.raises(AdapterError, match=r"no layer 'model\.norm'"):
         runner.load_adapter("wrong", {"model.norm": (torch.zeros(1, 32), torch.zeros(32, 1))})
     assert all(module.delta is None for module in runner.model.modules() if isinstance(module, Product))
 
