@@ -17,8 +17,8 @@ from generated.models import (
     ToolCall,
 )
 from generated.operations import CreateChatCompletion, CreateChatCompletionAnswer
-from handlers import forced_calls, unsupported
 from handlers.call import Call
+from handlers.constraints import held_chat
 from handlers.generate import answer
 from handlers.logprobs import chat_logprobs
 from handlers.requests import engine_request
@@ -26,6 +26,7 @@ from handlers.running import Gathered
 from handlers.sampling import Choices
 from handlers.service import Service
 from handlers.stream import AnswerHead, ChatEncoder, EventStream
+from handlers.unsupported import refuse_thinking_budget
 from handlers.usage import decode_times_ms, prefill_time_ms, rounds, total_usage
 
 NewId = Callable[[], str]
@@ -51,20 +52,18 @@ class ChatHandler:
     async def prepare(self, body: ChatCompletionRequest, wanted: Choices) -> Request:
         """See ``Endpoint.prepare``."""
         service = self._service
-        unsupported.refuse_response_format(body)
-        unsupported.refuse_thinking_budget(body)
-        forced = forced_calls.forced_text(body, service.forms.tools, service.forces_tool_calls)
-        forced_calls.refuse_strict(body, service.forces_tool_calls)
+        refuse_thinking_budget(body)
         info, limits = service.ready()
         ids = await service.prompts.chat(body, limits, info.vocab_size, self._call.body_bytes)
+        form = service.forms.chat(body, ids)
         return engine_request(
             service,
             body,
             wanted,
             ids,
             logprobs=(body.top_logprobs or 0) if body.logprobs else None,
-            form=service.forms.chat(body, ids),
-            forced_text=forced,
+            form=form,
+            held=await held_chat(service, body, form),
         )
 
     def whole(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> ChatCompletion:

@@ -13,6 +13,7 @@ from generated.models import (
 )
 from generated.operations import CreateCompletion, CreateCompletionAnswer
 from handlers.call import Call
+from handlers.constraints import held_completion
 from handlers.generate import answer
 from handlers.logprobs import completion_logprobs
 from handlers.requests import engine_request
@@ -20,7 +21,6 @@ from handlers.running import Gathered
 from handlers.sampling import Choices
 from handlers.service import Service
 from handlers.stream import AnswerHead, CompletionEncoder, EventStream
-from handlers.unsupported import refuse_response_format
 from handlers.usage import total_usage
 
 
@@ -43,11 +43,13 @@ class CompletionHandler:
     async def prepare(self, body: CompletionRequest, wanted: Choices) -> Request:
         """See ``Endpoint.prepare``."""
         service = self._service
-        refuse_response_format(body)
         info, limits = service.ready()
         ids = await service.prompts.completion(body, limits, info.vocab_size)
         form = service.forms.completion(ids)
-        return engine_request(service, body, wanted, ids, logprobs=body.logprobs, form=form, continues_prompt=True)
+        held = await held_completion(service, body, form)
+        return engine_request(
+            service, body, wanted, ids, logprobs=body.logprobs, form=form, held=held, continues_prompt=True
+        )
 
     def whole(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> Completion:
         """See ``Endpoint.whole``."""

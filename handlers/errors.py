@@ -40,6 +40,7 @@ _ENGINE_STATUS: Final[Mapping[FailureCode, int]] = {
     "timeout": 500,
     "internal": 500,
     "too_long": 422,
+    "unsupported": 422,
     "unknown_model": 422,
 }
 

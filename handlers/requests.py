@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.types import AnswerForm, Request
+from handlers.constraints import Held
 from handlers.sampling import AnyRequest, Choices, most_tokens, sampling_params, stop_strings
 from handlers.service import Service
 
@@ -17,8 +18,8 @@ def engine_request(
     *,
     logprobs: int | None,
     form: AnswerForm | None,
+    held: Held,
     continues_prompt: bool = False,
-    forced_text: str | None = None,
 ) -> Request:
     """The request with every default filled in and the deployment's limits applied.
 
@@ -42,7 +43,8 @@ def engine_request(
         include_stop_str_in_output=bool(body.include_stop_str_in_output),
         skip_special_tokens=body.skip_special_tokens is not False,
         continues_prompt=continues_prompt,
-        forced_text=forced_text,
+        forced_text=held.text,
+        grammar=held.grammar,
         form=form,
         adapter=service.adapter_of(body.model),
     )

@@ -13,6 +13,7 @@ from handlers.answer_forms import AnswerForms, check_parsers
 from handlers.defaults import ModelDefaults
 from handlers.errors import Problem, from_engine, refused
 from handlers.prompt import PromptMaker
+from handlers.schema_pool import SchemaPool
 from handlers.settings import Limits, Settings
 from handlers.strict_json import JsonLimits
 from handlers.template_pool import TemplatePool
@@ -32,6 +33,8 @@ class Service:
         self._deployment = settings.deployment()
         self._json_limits = settings.json_limits()
         self._pool = TemplatePool(settings)
+        self.schemas = SchemaPool(settings)
+        """Makes grammars of the schemas that answers are held to."""
         self._prompts: PromptMaker | None = None
         self._forms: AnswerForms | None = None
         self._numbers = itertools.count(1)
@@ -127,3 +130,4 @@ class Service:
     async def close(self) -> None:
         """End the worker processes."""
         await self._pool.close()
+        await self.schemas.close()

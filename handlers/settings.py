@@ -103,6 +103,20 @@ class Settings:
     template_workers: int = 2
     """Processes that render requests' own templates; started when first needed."""
 
+    max_schema_bytes: int = 262_144
+    """The schemas of one request together at most, in bytes of JSON, where an answer is held to them."""
+    max_schema_depth: int = 32
+    """Schemas inside each other at most."""
+    max_schema_properties: int = 1000
+    """Properties of all schemas of one request at most."""
+    schema_time_s: float = 1.0
+    """Time limit for making a grammar of a request's schemas, in seconds."""
+    schema_wait_s: float = 10.0
+    """How long that may wait for one of the processes, in seconds."""
+    schema_memory_bytes: int = 1024 * 1024 * 1024
+    schema_workers: int = 2
+    """Processes that read schemas; started when first needed."""
+
     @property
     def openai_form(self) -> bool:
         """Whether answers and errors have OpenAI's shape."""

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from generated.models import ChatCompletionRequest, CompletionRequest
+from generated.models import ChatCompletionRequest
 from handlers.errors import refused
-
-
-def refuse_response_format(body: ChatCompletionRequest | CompletionRequest) -> None:
-    """Refuse a form of the answer's text that nothing would hold the answer to.
-
-    Raises:
-        Problem: 422 unsupported, naming response_format.
-    """
-    wanted = body.response_format
-    if wanted is not None and wanted.type != "text":
-        message = (
-            f'response_format can be of type "text" only here, not "{wanted.type}": answers are not held to a form'
-        )
-        raise refused("unsupported", message, "response_format")
 
 
 def refuse_thinking_budget(body: ChatCompletionRequest) -> None:

@@ -40,8 +40,9 @@ def has_media(case: Case) -> bool:
 
 def unsupported(body: dict[str, Any]) -> str | None:
     """The member of an accepted body that the mock's engine cannot carry out, and refuses by name."""
-    if (body.get("response_format") or {}).get("type", "text") != "text":
-        return "response_format"
+    form = (body.get("response_format") or {}).get("json_schema") or {}
+    if "anything" in form.get("schema", {}):
+        return "response_format.json_schema.schema.anything"  # no keyword of JSON Schema
     if "thinking_budget" in (body.get("chat_template_kwargs") or {}):
         return "chat_template_kwargs.thinking_budget"
     return None

@@ -9,26 +9,13 @@ import pytest
 
 from generated.models import ChatCompletionRequest
 from handlers.errors import Problem
-from handlers.unsupported import refuse_response_format, refuse_thinking_budget
+from handlers.unsupported import refuse_thinking_budget
 
 
 def chat(**members: Any) -> ChatCompletionRequest:
     """A validated chat request."""
     raw = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], **members})
     return ChatCompletionRequest.model_validate_json(raw)
-
-
-def test_a_form_of_the_answer_is_refused_by_name() -> None:
-    """json_object would not be kept, so that it is not accepted."""
-    with pytest.raises(Problem, match='"text" only') as caught:
-        refuse_response_format(chat(response_format={"type": "json_object"}))
-    assert (caught.value.status, caught.value.code, caught.value.param) == (422, "unsupported", "response_format")
-
-
-@pytest.mark.parametrize("members", [{}, {"response_format": {"type": "text"}}])
-def test_plain_text_needs_nothing(members: dict[str, Any]) -> None:
-    """text is what every answer is."""
-    refuse_response_format(chat(**members))
 
 
 def test_a_bound_on_thinking_is_refused_by_name() -> None:
