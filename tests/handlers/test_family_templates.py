@@ -300,3 +300,19 @@ async def test_a_role_that_the_template_drops_is_refused(family: str) -> None:
     with pytest.raises(Problem, match="'critic', a role that the model's chat template leaves out") as caught:
         await ours(family, [said("user", "ok ok ok"), said("critic", "ok")])
     assert caught.value.param == "messages[1].role"
+
+
+@pytest.mark.parametrize(("default", "closed"), [(None, False), (True, False), (False, True)])
+async def test_the_models_own_switch_counts_where_a_request_says_nothing(default: bool | None, closed: bool) -> None:
+    """tokenizer_config.json may switch thinking off, and a request on again."""
+    settings = Settings(model_name="m")
+    tokenizer = tokenizer_of("qwen3")
+    tokenizer.enable_thinking = default
+    maker = PromptMaker(tokenizer, settings, TemplatePool(settings))
+
+    async def text(**members: Any) -> str:
+        body = ChatCompletionRequest.model_validate({"model": "m", "messages": [ASKED], **members})
+        return tokenizer.decode(await maker.chat(body, LIMITS, 100_000), skip_special_tokens=False)
+
+    assert ("</think>" in await text()) == closed
+    assert "</think>" not in await text(chat_template_kwargs={"enable_thinking": True})
