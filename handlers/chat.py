@@ -74,7 +74,7 @@ class ChatHandler:
         """See ``Endpoint.beam_chunk``."""
         return beam_chunk(head, gathered, stats, self._service.forms.new_call_id)
 
-    def encoder(self, head: AnswerHead, count: int, stats: Stats) -> ChatEncoder:
+    def encoder(self, head: AnswerHead, count: int, stats: Stats, *, usage_apart: bool) -> ChatEncoder:
         """See ``Endpoint.encoder``."""
         service = self._service
         return ChatEncoder(
@@ -84,6 +84,7 @@ class ChatHandler:
             openai_form=service.openai_form,
             full_text=service.settings.full_text_enabled,
             new_call_id=service.forms.new_call_id,
+            usage_apart=usage_apart,
         )
 
 

@@ -59,9 +59,9 @@ class CompletionHandler:
         """See ``Endpoint.beam_chunk``."""
         return beam_chunk(head, gathered, stats)
 
-    def encoder(self, head: AnswerHead, count: int, stats: Stats) -> CompletionEncoder:
+    def encoder(self, head: AnswerHead, count: int, stats: Stats, *, usage_apart: bool) -> CompletionEncoder:
         """See ``Endpoint.encoder``."""
-        return CompletionEncoder(head, count, stats)
+        return CompletionEncoder(head, count, stats, usage_apart=usage_apart)
 
 
 def whole_answer(head: AnswerHead, gathered: list[Gathered], stats: Stats) -> Completion:

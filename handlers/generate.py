@@ -31,7 +31,7 @@ class Endpoint(Protocol[_B, _A]):
         """The one event of a streamed beam search."""
         ...
 
-    def encoder(self, head: AnswerHead, count: int, stats: Stats) -> Encoder:
+    def encoder(self, head: AnswerHead, count: int, stats: Stats, *, usage_apart: bool) -> Encoder:
         """Writes the events of ``count`` choices."""
         ...
 
@@ -52,7 +52,9 @@ async def answer(service: Service, call: Call, body: _B, endpoint: Endpoint[_B, 
         running = Running(service.front.submit(request), call.receive)
         first = await running.first_round()
         if body.stream and not wanted.beams:
-            encoder = endpoint.encoder(head, wanted.count, running.generation.stats)
+            # In MindIE's form usage always stands in the choices' last events.
+            apart = service.openai_form and body.stream_options is not None and bool(body.stream_options.include_usage)
+            encoder = endpoint.encoder(head, wanted.count, running.generation.stats, usage_apart=apart)
             events = live(running, first, encoder, service.problem)
             running = None  # the stream closes it
             return events

@@ -52,6 +52,10 @@ class Encoder(Protocol):
         """The events of one round; may be empty."""
         ...
 
+    def closing(self) -> bytes:
+        """What comes after the last round's events; may be empty."""
+        ...
+
 
 class EventStream:
     """The events of a running answer as chunks of bytes, ``[DONE]`` last; iterate it once and close it always."""
@@ -101,7 +105,7 @@ async def _chunks(
             if chunk:
                 yield chunk
             deltas = await running.next_round()
-        yield DONE
+        yield encoder.closing() + DONE
     except EngineError as error:
         yield problem_of(error).event()
     except ClientGone:
@@ -111,13 +115,42 @@ async def _chunks(
         yield internal().event()
 
 
+class _Tally:
+    """Counts the tokens of a stream's choices, for the usage in each choice's last event or in an event of its own."""
+
+    def __init__(self, count: int, stats: Stats, *, apart: bool) -> None:
+        self._stats = stats
+        self._apart = apart
+        self._tokens = [0] * count
+        self._reasoning: int | None = None
+
+    def add(self, delta: ChoiceDelta) -> None:
+        """Count a delta's tokens."""
+        self._tokens[delta.index] += delta.token_count
+        if delta.reasoning_tokens is not None:
+            self._reasoning = (self._reasoning or 0) + delta.reasoning_tokens
+
+    def of_choice(self, delta: ChoiceDelta) -> bytes:
+        """The member with the usage of the choice that this delta ends; empty where usage comes apart."""
+        if self._apart:
+            return b""
+        count = self._tokens[delta.index]
+        return b',"usage":' + usage(self._stats, count, count, delta.reasoning_tokens).wire_json().encode()
+
+    def of_all(self) -> bytes:
+        """The member with the usage of all choices; empty unless it comes apart."""
+        if not self._apart:
+            return b""
+        made = usage(self._stats, sum(self._tokens), max(self._tokens), self._reasoning)
+        return b',"usage":' + made.wire_json().encode()
+
+
 @dataclass(slots=True)
 class _ChatChoice:
     prefix: bytes
     """Up to the new text of an ordinary event."""
     bare: bytes
     """Up to the members of the delta."""
-    token_count: int = 0
     text: list[str] = field(default_factory=list)
     """Content so far, kept with full_text only."""
 
@@ -138,13 +171,15 @@ class ChatEncoder:
         openai_form: bool,
         full_text: bool,
         new_call_id: Callable[[], str],
+        usage_apart: bool = False,
     ) -> None:
         """Args:
         full_text: contents are cumulative, and the last event repeats the whole as ``full_text``.
         new_call_id: makes ids for tool calls.
+        usage_apart: one event for the usage of all choices, none with each choice's.
         """
         self._head = head.json("chat.completion.chunk")
-        self._stats = stats
+        self._tally = _Tally(count, stats, apart=usage_apart)
         self._full_text = full_text
         self._new_call_id = new_call_id
         self._role = b"" if openai_form else b'"role":"assistant",'
@@ -162,9 +197,14 @@ class ChatEncoder:
         """The events of one round."""
         return b"".join(map(self._delta, deltas))
 
+    def closing(self) -> bytes:
+        """The usage of all choices, where it comes apart."""
+        counted = self._tally.of_all()
+        return self._head + counted + b',"choices":[]}\n\n' if counted else b""
+
     def _delta(self, delta: ChoiceDelta) -> bytes:
         choice = self._choices[delta.index]
-        choice.token_count += delta.token_count
+        self._tally.add(delta)
         if delta.finish_reason is None and not (delta.tokens or delta.reasoning or delta.calls):
             if not delta.text:
                 return b""
@@ -195,8 +235,7 @@ class ChatEncoder:
         members = [self._head]
         if self._full_text:
             members += [b',"full_text":', to_json(text)]
-        counted = usage(self._stats, choice.token_count, choice.token_count, delta.reasoning_tokens)
-        members += [b',"usage":', counted.wire_json().encode(), choice.bare, self._role, b'"content":', to_json(text)]
+        members += [self._tally.of_choice(delta), choice.bare, self._role, b'"content":', to_json(text)]
         members += [b'},"logprobs":', logprobs, b',"finish_reason":', to_json(delta.finish_reason), b"}]}\n\n"]
         return b"".join(members)
 
@@ -218,13 +257,14 @@ class ChatEncoder:
 
 
 class CompletionEncoder:
-    """Events of a completions stream: one for each new text, usage in each choice's last."""
+    """Events of a completions stream: one for each new text, usage in each choice's last or in one of its own."""
 
-    def __init__(self, head: AnswerHead, count: int, stats: Stats) -> None:
+    def __init__(self, head: AnswerHead, count: int, stats: Stats, *, usage_apart: bool = False) -> None:
+        """``usage_apart``: see ``ChatEncoder``."""
         begin = head.json("text_completion")
-        self._stats = stats
+        self._head = begin
+        self._tally = _Tally(count, stats, apart=usage_apart)
         self._prefixes = [begin + b',"choices":[{"index":%d,"text":' % index for index in range(count)]
-        self._token_counts = [0] * count
 
     def opening(self) -> bytes:
         """Nothing: a completions stream begins with text."""
@@ -234,8 +274,13 @@ class CompletionEncoder:
         """The events of one round."""
         return b"".join(map(self._delta, deltas))
 
+    def closing(self) -> bytes:
+        """The usage of all choices, where it comes apart."""
+        counted = self._tally.of_all()
+        return self._head + b',"choices":[]' + counted + b"}\n\n" if counted else b""
+
     def _delta(self, delta: ChoiceDelta) -> bytes:
-        self._token_counts[delta.index] += delta.token_count
+        self._tally.add(delta)
         prefix = self._prefixes[delta.index]
         if delta.finish_reason is None and not delta.tokens:
             if not delta.text:
@@ -247,7 +292,6 @@ class CompletionEncoder:
         members += [b',"stop_reason":', to_json(delta.stop_reason)]
         members += [b',"finish_reason":', to_json(delta.finish_reason), b"}]"]
         if delta.finish_reason is not None:
-            count = self._token_counts[delta.index]
-            members += [b',"usage":', usage(self._stats, count, count, delta.reasoning_tokens).wire_json().encode()]
+            members.append(self._tally.of_choice(delta))
         members.append(b"}\n\n")
         return b"".join(members)

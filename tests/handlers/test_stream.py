@@ -33,7 +33,7 @@ def chat_encoder(count: int = 1, **options: Any) -> ChatEncoder:
 
 def events(encoder: Encoder, *rounds: Sequence[ChoiceDelta]) -> list[bytes]:
     """The data of all events."""
-    stream = encoder.opening() + b"".join(map(encoder.round, rounds))
+    stream = encoder.opening() + b"".join(map(encoder.round, rounds)) + encoder.closing()
     assert stream.endswith(b"\n\n")
     parts = stream[:-2].split(b"\n\n")
     assert all(part.startswith(b"data: ") for part in parts)
@@ -211,6 +211,22 @@ def test_full_text_is_content_alone() -> None:
 
     assert [delta["content"] for delta in deltas_of(found) if "content" in delta] == ["Hm.", "Hm.Then", "Hm.Then"]
     assert found[-1]["full_text"] == "Hm.Then"
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_usage_that_comes_apart_is_one_event_without_choices(chat: bool) -> None:
+    """It counts all choices, and no choice's last event has any."""
+    encoder = chat_encoder(2, usage_apart=True) if chat else CompletionEncoder(HEAD, 2, STATS, usage_apart=True)
+    ends = [ChoiceDelta(0, "c", 1, finish_reason="stop", reasoning_tokens=1)]
+    ends += [ChoiceDelta(1, "d", 1, finish_reason="stop", reasoning_tokens=0)]
+    found = events(encoder, [ChoiceDelta(0, "a", 2), ChoiceDelta(1, "b", 1)], ends)
+    model = ChatCompletionChunk if chat else CompletionChunk
+    last = json.loads(found[-1])
+
+    assert all(b'"usage"' not in event for event in found[:-1])
+    assert model.model_validate_json(found[-1]).wire_json().encode() == found[-1]
+    assert (last["choices"], last["usage"]["completion_tokens"], last["usage"]["batch_size"]) == ([], 5, [3, 2, 1])
+    assert last["usage"]["completion_tokens_details"] == {"reasoning_tokens": 1}
 
 
 def test_completions_have_no_empty_first_event_and_usage_last() -> None:

@@ -33,6 +33,18 @@ TOKENS: list[Row] = [
     chat("completion-tokens-text", {"max_completion_tokens": "3"}, wrong_type("max_completion_tokens")),
 ]
 
+STREAM_OPTIONS: list[Row] = [
+    *both("stream-options", {"stream_options": {"include_usage": True}}, ok()),
+    *both("stream-options-null", {"stream_options": None}, ok()),
+    *both("stream-options-empty", {"stream_options": {}}, ok()),
+    *both("stream-options-null-member", {"stream_options": {"include_usage": None}}, ok()),
+    *both("stream-options-unknown", {"stream_options": {"pace": 1}}, ok("stream_options.pace")),
+    *both("stream-options-true", {"stream_options": True}, wrong_type("stream_options")),
+    *both(
+        "stream-options-text", {"stream_options": {"include_usage": "yes"}}, wrong_type("stream_options.include_usage")
+    ),
+]
+
 PARALLEL: list[Row] = [
     chat("parallel-false", {"parallel_tool_calls": False}, ok()),
     chat("parallel-true-with-tools", {"parallel_tool_calls": True, "tools": [TOOL]}, ok()),
@@ -79,4 +91,4 @@ THINKING: list[Row] = [
     ),
 ]
 
-ROWS: list[Row] = [*TOKENS, *PARALLEL, *FORMAT, *THINKING]
+ROWS: list[Row] = [*TOKENS, *STREAM_OPTIONS, *PARALLEL, *FORMAT, *THINKING]

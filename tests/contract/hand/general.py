@@ -58,7 +58,6 @@ UNKNOWN: list[Row] = [
     *both("unknown-one", {"foo": 1}, ok("foo")),
     *both("unknown-null", {"foo": None}, ok("foo")),
     *both("unknown-nested-value", {"foo": {"bar": [1, {"baz": None}]}}, ok("foo")),
-    *both("unknown-stream-options", {"stream_options": {"include_usage": True}}, ok("stream_options")),
     *both("unknown-user", {"user": "u-1"}, ok("user")),
     *both("unknown-logit-bias", {"logit_bias": {"50256": -100}}, ok("logit_bias")),
     *both("unknown-min-p", {"min_p": 0.1}, ok("min_p")),
