@@ -64,7 +64,7 @@ def build_step(running: Sequence[Group], limits: BatchLimits) -> Step:
             prefills.append(group)
             continue
         for sequence in group.sequences:
-            span = Span(sequence.pages, sequence.computed, [sequence.tokens[-1]], True)
+            span = Span(sequence.pages, sequence.computed, [sequence.tokens[-1]], True, group.state.adapter)
             parts.append(Part(group, sequence, span))
     decode_count = len(parts)
     if prefills:
@@ -85,7 +85,8 @@ def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits) -
             end = sequence.computed + count
             # A prompt that is run again for its beams needs no logits: they have their tokens already.
             wanted = end == len(sequence.tokens) and group.resume is None
-            span = Span(sequence.pages, sequence.computed, sequence.tokens[sequence.computed : end], wanted)
+            chunk = sequence.tokens[sequence.computed : end]
+            span = Span(sequence.pages, sequence.computed, chunk, wanted, group.state.adapter)
             parts.append(Part(group, sequence, span))
             budget -= count
             chunks -= 1

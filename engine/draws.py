@@ -33,10 +33,15 @@ class StepDraws:
     def draw(self, sampler: Sampler, rows: Sequence[tuple[int, Row]]) -> list[Draw]:
         """One token for each pair of a logits row and a choice; a row may serve several choices."""
         draws = [Draw(self._likeliest[index], None, None) for index, _ in rows]
-        asked = [place for place, (_, row) in enumerate(rows) if not row.settings.greedy or row.settings.logprob]
+        asked = [place for place, (_, row) in enumerate(rows) if not _is_likeliest(row)]
         if asked:
             indices = [rows[place][0] for place in asked]
             logits = self._logits if indices == list(range(len(self._logits))) else self._logits[indices]
             for place, draw in zip(asked, sampler.draw(logits, [rows[place][1] for place in asked]), strict=True):
                 draws[place] = draw
         return draws
+
+
+def _is_likeliest(row: Row) -> bool:
+    """Whether the draw is the likeliest token of the row, and that is all that is asked."""
+    return row.settings.greedy and not row.settings.logprob and row.constraint is None

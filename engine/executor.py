@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from engine.stats import ExecutorStats
 from engine.types import BeamHypothesis, ModelInfo, Request, StepToken
+
+NOT_FINITE = "The model computed logits that are not finite numbers, so no token can be chosen."
+"""Why a request fails whose logits are no numbers."""
 
 
 @dataclass(slots=True)
@@ -25,7 +29,12 @@ class RequestRound:
     prefilling: bool = False
     """The round ran only a part of the prompt (or ran tokens again that were reported before): no token was made."""
     failure: str | None = None
-    """A sentence when this request alone could not go on (its logits were not numbers); it is done, with no token."""
+    """A sentence when this request alone could not go on (its logits were not numbers, or its grammar allows none of
+    the model's tokens); it is done, with no token."""
+
+
+ReadAdapter = Mapping[str, tuple[Any, Any]]
+"""An adapter as it was read: per changed layer two tensors; see ``engine.plan.AdapterTensors``."""
 
 
 class Executor(Protocol):
@@ -41,6 +50,16 @@ class Executor(Protocol):
 
     def refuse(self, request: Request) -> str | None:
         """Why a request can never run here, as a sentence for the client; None when it can."""
+        ...
+
+    def prepared(self, request: Request) -> bool:
+        """Whether what ``add`` needs for a request besides memory is made: its grammar.
+
+        The first call starts the work, which goes on beside the rounds; while nothing runs, each waits a moment for it.
+
+        Raises:
+            GrammarError: it cannot be made.
+        """
         ...
 
     def can_admit(self, request: Request) -> bool:
@@ -87,4 +106,24 @@ class Executor(Protocol):
     @property
     def stats(self) -> ExecutorStats:
         """Its state between two rounds. It is asked after every round, so it has to be cheap."""
+        ...
+
+    def read_adapter(self, folder: str, max_rank: int | None) -> ReadAdapter:
+        """Read and check an adapter. The one method that another thread may call, while others run.
+
+        Raises:
+            AdapterError: it cannot be served here; the message is a sentence that says why.
+        """
+        ...
+
+    def load_adapter(self, number: int, name: str, read: ReadAdapter) -> None:
+        """Keep an adapter that was read, for requests with this ``adapter_number``.
+
+        Raises:
+            AdapterError: it cannot be kept.
+        """
+        ...
+
+    def unload_adapter(self, number: int) -> None:
+        """Forget an adapter that no request uses any more."""
         ...

@@ -10,20 +10,21 @@ import socket
 import time
 from collections import deque
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.context import SpawnProcess
 from typing import Protocol
 
 from engine.front_base import STOPPING, FrontBase, FrontCounts, State
 from engine.generation import Generation
 from engine.link import EngineLink
+from engine.lora_book import AdapterBook
 from engine.process import EngineSpec, run_engine
 from engine.scheduler import Limits
 from engine.silence import HangLimits, Silence, cpu_seconds
 from engine.stats import EngineStats
 from engine.text.tokenizer import TextTokenizer
-from engine.types import EngineError, ModelInfo, Request
-from engine.wire import EngineCommand, EngineMessage, LoadFailed, LoadProgress, Quit, Ready, Round
+from engine.types import AdapterSource, EngineError, ModelInfo, Request
+from engine.wire import AdapterLoaded, EngineCommand, EngineMessage, LoadFailed, LoadProgress, Quit, Ready, Round
 
 __all__ = ["EngineSpec", "Front", "Generation", "HangLimits", "Limits", "ProcessFront", "RestartPolicy", "State"]
 
@@ -58,6 +59,9 @@ class Front(Protocol):
         """Those of them that wait for room, so far as is known."""
         ...
 
+    adapters: AdapterBook
+    """Which adapters there are."""
+
     async def start(self) -> None:
         """Begin to load the model; returns at once."""
         ...
@@ -67,7 +71,24 @@ class Front(Protocol):
         ...
 
     def submit(self, request: Request) -> Generation:
-        """Queue a request. Raises EngineError: loading, stopping, engine_down or queue_full."""
+        """Queue a request. Raises EngineError: loading, stopping, engine_down, queue_full or unknown_model."""
+        ...
+
+    async def load_adapter(self, source: AdapterSource) -> None:
+        """Load an adapter while others are served; when this returns, requests may name it.
+
+        Raises:
+            AdapterError: it cannot be had; nothing has changed.
+            EngineError: loading, stopping or engine_down.
+        """
+        ...
+
+    def unload_adapter(self, name: str) -> None:
+        """Take an adapter from new requests at once, and from the engine when its last request is over.
+
+        Raises:
+            AdapterError: it is not loaded.
+        """
         ...
 
     async def drain(self, timeout_s: float) -> None:
@@ -95,6 +116,10 @@ class _Engine:
     process: SpawnProcess
     silence: Silence
     link: EngineLink | None = None
+    info: ModelInfo | None = None
+    """Of its model, when that is loaded."""
+    awaited: set[int] = field(default_factory=set)
+    """Adapters that it must load before requests may come."""
     load_failure: str | None = None
     hung: bool = False
     over: bool = False
@@ -112,6 +137,7 @@ class ProcessFront(FrontBase):
         restart: RestartPolicy | None = None,
         hang: HangLimits | None = None,
         stop_grace_s: float = 5.0,
+        adapters: AdapterBook | None = None,
     ) -> None:
         """Args:
         tokenizer: the model's, for this side of the process boundary.
@@ -120,8 +146,10 @@ class ProcessFront(FrontBase):
         restart: when to give up on an engine that dies again and again.
         hang: when an engine that says nothing is ended.
         stop_grace_s: seconds that ``stop`` waits before it kills the process.
+        adapters: those that every engine process begins with. One that cannot be loaded at the first start is a
+            failure of that; at a later one it is left out.
         """
-        super().__init__(tokenizer, limits or Limits())
+        super().__init__(tokenizer, limits or Limits(), adapters)
         self.progress: str | None = None
         """The latest sentence of a loading engine."""
         self._spec = replace(spec, max_batch_size=self.limits.max_batch_size, max_queue=self.limits.max_queue)
@@ -216,12 +244,36 @@ class ProcessFront(FrontBase):
             case LoadProgress(sentence):
                 self.progress = sentence
             case Ready(info, stats):
-                self.info = info
+                engine.info = info
                 self.engine_stats = stats
-                if self.state == "loading":
-                    self._set_state("ready")
+                for command in self.adapters.commands():
+                    engine.awaited.add(command.number)
+                    self._send(command)
+                self._begin_when_loaded(engine)
+            case AdapterLoaded(number, failure):
+                if failure is not None and number in engine.awaited:
+                    sentence = f"The adapter {self.adapters.name_of(number)!r} cannot be loaded: {failure}"
+                    if self.info is None:
+                        engine.load_failure = sentence
+                    else:
+                        _log.error("%s It is left out.", sentence)
+                self._adapter_answered(message)
+                if number in engine.awaited:
+                    engine.awaited.discard(number)
+                    self._begin_when_loaded(engine)
             case LoadFailed(sentence):
                 engine.load_failure = sentence
+
+    def _begin_when_loaded(self, engine: _Engine) -> None:
+        """Requests may come once the model and its adapters are there."""
+        if engine.awaited or engine.info is None:
+            return
+        if engine.load_failure is not None:
+            self._send(Quit())  # its end is reported like that of an engine without a model
+            return
+        self.info = engine.info
+        if self.state == "loading":
+            self._set_state("ready")
 
     def _on_end(self, engine: _Engine) -> None:
         """The process is gone, or its end of the socket is, which is as bad."""

@@ -10,12 +10,22 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from engine.generation import Generation, GenerationState
+from engine.lora_book import AdapterBook
 from engine.scheduler import QUEUE_FULL, Limits
 from engine.stats import EngineStats
 from engine.text.output import RequestText
 from engine.text.tokenizer import TextTokenizer
-from engine.types import EngineError, FailureCode, ModelInfo, Request, RequestFailure, StepOutput
-from engine.wire import Cancel, EngineCommand, RemoveChoice, Submit
+from engine.types import (
+    AdapterError,
+    AdapterSource,
+    EngineError,
+    FailureCode,
+    ModelInfo,
+    Request,
+    RequestFailure,
+    StepOutput,
+)
+from engine.wire import AdapterLoaded, Cancel, EngineCommand, RemoveChoice, Submit, UnloadAdapter
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +55,7 @@ class _Running:
     text: RequestText
     state: GenerationState
     width: int
+    adapter_number: int = 0
     started: bool = False
     """A round has been reported, so it is in the batch and not in the queue."""
 
@@ -52,9 +63,11 @@ class _Running:
 class FrontBase(ABC):
     """Routing between the engine's messages and the generations; subclasses say how commands reach the engine."""
 
-    def __init__(self, tokenizer: TextTokenizer, limits: Limits) -> None:
+    def __init__(self, tokenizer: TextTokenizer, limits: Limits, adapters: AdapterBook | None = None) -> None:
         self.tokenizer = tokenizer
         self.limits = limits
+        self.adapters = adapters or AdapterBook()
+        self._loads: dict[int, asyncio.Future[None]] = {}
         self.info: ModelInfo | None = None
         self.state: State = "loading"
         self.failure: str | None = None
@@ -111,14 +124,9 @@ class FrontBase(ABC):
         """See ``Front.submit``.
 
         Raises:
-            EngineError: loading, stopping, engine_down or queue_full.
+            EngineError: loading, stopping, engine_down, queue_full or unknown_model.
         """
-        if self.state == "loading":
-            raise EngineError("loading", LOADING)
-        if self.state == "draining":
-            raise EngineError("stopping", STOPPING)
-        if self.state == "down":
-            raise EngineError("engine_down", DOWN)
+        self._refuse_unless_ready()
         # Only a long line is worth a closer look at who waits and who merely has not reported yet.
         if self._unstarted >= self.limits.max_queue and not self._has_room(request.sampling.n):
             raise EngineError("queue_full", QUEUE_FULL.format(waiting=self.limits.max_queue))
@@ -128,6 +136,9 @@ class FrontBase(ABC):
         request = replace(request, request_id=f"{self._submitted}:{request.request_id}")
         text = RequestText(request, self.tokenizer)
         running = _Running(self._sent, text, GenerationState(), request.sampling.n)
+        if request.adapter is not None:
+            running.adapter_number = self.adapters.take(request.adapter)
+            request = replace(request, adapter_number=running.adapter_number)
         self._running[request.request_id] = running
         self._unstarted += 1
         self._send(Submit(request, time.monotonic_ns()))
@@ -151,6 +162,20 @@ class FrontBase(ABC):
                     await self._change()
         except TimeoutError:
             self._cancel_all(EngineError("stopping", STOPPING))
+
+    async def load_adapter(self, source: AdapterSource) -> None:
+        """See ``Front.load_adapter``."""
+        self._refuse_unless_ready()
+        command = self.adapters.begin(source)
+        done = self._loads[command.number] = asyncio.get_running_loop().create_future()
+        self._send(command)
+        await done
+
+    def unload_adapter(self, name: str) -> None:
+        """See ``Front.unload_adapter``."""
+        number = self.adapters.leave(name)
+        if number is not None:
+            self._send(UnloadAdapter(number))
 
     @abstractmethod
     def _send(self, command: EngineCommand) -> None:
@@ -192,11 +217,39 @@ class FrontBase(ABC):
             self.engine_stats = stats
             self._unstarted_gone = 0
 
+    def _adapter_answered(self, answer: AdapterLoaded) -> None:
+        """The engine has an adapter, or cannot have it."""
+        if answer.failure is None:
+            self.adapters.loaded(answer.number)
+        else:
+            self.adapters.drop(answer.number)
+        done = self._loads.pop(answer.number, None)
+        if done is not None and not done.done():
+            done.set_exception(AdapterError(answer.failure)) if answer.failure else done.set_result(None)
+
+    def _fail_loads(self, error: EngineError) -> None:
+        """The engine is gone: whoever waits for an adapter gets this error."""
+        for number, done in self._loads.items():
+            self.adapters.drop(number)
+            if not done.done():
+                done.set_exception(error)
+        self._loads.clear()
+
+    def _refuse_unless_ready(self) -> None:
+        if self.state == "loading":
+            raise EngineError("loading", LOADING)
+        if self.state == "draining":
+            raise EngineError("stopping", STOPPING)
+        if self.state == "down":
+            raise EngineError("engine_down", DOWN)
+
     def _finish(self, request_id: str, error: EngineError | None = None) -> None:
         running = self._running.pop(request_id)
         if not running.started:
             self._unstarted -= 1
             self._unstarted_gone += 1
+        if running.adapter_number and self.adapters.give_back(running.adapter_number):
+            self._send(UnloadAdapter(running.adapter_number))
         running.state.end(error)
         if not self._running:
             self._announce()
@@ -207,11 +260,13 @@ class FrontBase(ABC):
             self._finish(request_id, EngineError(code, message))
         self.engine_stats = EngineStats()
         self._sent = 0
+        self._fail_loads(EngineError(code, message))
 
     def _cancel_all(self, error: EngineError) -> None:
         for request_id in list(self._running):
             self._send(Cancel(request_id))
             self._finish(request_id, error)
+        self._fail_loads(error)
 
     def _cancel(self, request_id: str) -> None:
         if request_id in self._running:

@@ -1,4 +1,4 @@
-"""A deterministic executor without weights: its text depends on prompt, seed, choice and position alone."""
+"""A deterministic executor without weights: its text depends on prompt, adapter, seed, choice and position alone."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ import math
 import time
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from engine.executor import RequestRound
+from engine.executor import ReadAdapter, RequestRound
 from engine.stats import ExecutorStats
 from engine.text.byte_tokenizer import TURN_END, mock_tokenizer
 from engine.text.tokenizer import TextTokenizer
-from engine.types import GREEDY_BELOW, BeamHypothesis, FinishReason, ModelInfo, Request, SamplingParams, StepToken
+from engine.types import (
+    GREEDY_BELOW,
+    BeamHypothesis,
+    FinishReason,
+    GrammarError,
+    ModelInfo,
+    Request,
+    SamplingParams,
+    StepToken,
+)
 
 _MASK = (1 << 64) - 1
 _CANDIDATES = 32
@@ -31,6 +40,10 @@ _WORDS = (
     "你好|世界|天气很好|我们|可以|今天|问题|回答|学习|的|是|在|，|。|人工智能| café| naïve|"
     " straße| Привет| 😀| 🚀| 👩‍🚀| 42| 3.14"
 )
+
+
+Replies = Callable[[str], str | None]
+"""From a prompt's text to what is written, control tokens as text; None for made-up text."""
 
 
 class MockFailure(RuntimeError):
@@ -72,12 +85,15 @@ class MockExecutor:
         max_position_embeddings: int = 131072,
         step_delay_s: float = 0.0,
         fail_at: int | None = None,
+        replies: Replies | None = None,
     ) -> None:
         """Args:
         tokenizer: whose ids to make; the built-in byte-level one by default.
         step_delay_s: seconds that every round sleeps.
         fail_at: the round, counted from 1 since the last failure, that raises; None for never.
+        replies: what to write, for a script.
         """
+        self._replies = replies
         self._tokenizer = tokenizer or mock_tokenizer()
         self.info = ModelInfo(
             vocab_size=self._tokenizer.vocab_size,
@@ -113,6 +129,12 @@ class MockExecutor:
         """Never: it needs no memory."""
         return None
 
+    def prepared(self, request: Request) -> bool:
+        """Always. Raises GrammarError for a grammar without a text that is known to be under it."""
+        if request.grammar is not None and request.forced_text is None:
+            raise GrammarError("The mock cannot hold answers to a grammar.")
+        return True
+
     def can_admit(self, request: Request) -> bool:
         """Always."""
         return True
@@ -123,16 +145,18 @@ class MockExecutor:
             raise ValueError(f"request {request.request_id!r} is admitted already")
         sampling = request.sampling
         prompt_key = zlib.crc32(array("q", request.prompt_ids).tobytes())
+        if request.adapter is not None:
+            prompt_key ^= zlib.crc32(request.adapter.encode())
         steady = sampling.use_beam_search or sampling.temperature < GREEDY_BELOW
         key = _mix(prompt_key ^ _mix(_GREEDY_SEED if steady else sampling.seed))
+        told = self._told(request)
         voices = {}
         for choice in range(sampling.n):
             # Greedy choices of one prompt are alike; beams and drawn choices differ.
             voice_key = key if steady and not sampling.use_beam_search else _mix(key + choice)
             voices[choice] = _Voice(voice_key, _SHORTEST + voice_key % _LENGTH_SPREAD)
-            if request.forced_text is not None:
-                forced = self._tokenizer.encode(request.forced_text, add_special_tokens=False)
-                voices[choice].upcoming = [self._eos, *reversed(forced)]
+            if told is not None:
+                voices[choice].upcoming = [self._eos, *reversed(told)]
         running = _Running(request, voices, None)
         if sampling.use_beam_search:
             for beam, voice in voices.items():  # the beams differ in their first two tokens
@@ -141,6 +165,13 @@ class MockExecutor:
             running.beams = {beam: [] for beam in voices}
         self._requests[request.request_id] = running
         self._live += sampling.n
+
+    def _told(self, request: Request) -> list[int] | None:
+        """The tokens that the mock was told to write for this request, if it was."""
+        text = request.forced_text
+        if text is None and self._replies is not None:
+            text = self._replies(self._tokenizer.decode(request.prompt_ids, skip_special_tokens=False))
+        return None if text is None else self._tokenizer.encode(text, add_special_tokens=False)
 
     def remove(self, request_id: str) -> None:
         """Drop a request; an unknown id is fine."""
@@ -157,6 +188,16 @@ class MockExecutor:
         if not running.voices:
             del self._requests[request_id]
         return bool(running.voices)
+
+    def read_adapter(self, folder: str, max_rank: int | None) -> ReadAdapter:
+        """Nothing is read: a name is enough to answer otherwise."""
+        return {}
+
+    def load_adapter(self, number: int, name: str, read: ReadAdapter) -> None:
+        """Nothing is kept."""
+
+    def unload_adapter(self, number: int) -> None:
+        """Nothing was kept."""
 
     def step(self) -> list[RequestRound]:
         """Run one round; see ``Executor.step``. Raises MockFailure where ``fail_at`` says so."""

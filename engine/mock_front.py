@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from engine.front_base import STOPPING, FrontBase
-from engine.mock import MockExecutor
+from engine.lora_book import AdapterBook
+from engine.mock import MockExecutor, Replies
 from engine.scheduler import EngineBroken, Limits, Scheduler
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.tokenizer import TextTokenizer
 from engine.types import EngineError
-from engine.wire import EngineCommand
+from engine.wire import AdapterLoaded, EngineCommand, LoadAdapter
 
 
 class MockFront(FrontBase):
@@ -27,6 +28,8 @@ class MockFront(FrontBase):
         max_position_embeddings: int = 131072,
         step_delay_s: float = 0.0,
         fail_at: int | None = None,
+        adapters: AdapterBook | None = None,
+        replies: Replies | None = None,
     ) -> None:
         """Args:
         tokenizer: the built-in byte-level one by default.
@@ -34,9 +37,13 @@ class MockFront(FrontBase):
         max_position_embeddings: what ``info`` says.
         step_delay_s: seconds that a round takes; the event loop is free meanwhile.
         fail_at: the round that fails, with every request in it; see ``MockExecutor``.
+        adapters: names that answer otherwise; their folders are not looked at.
+        replies: what to write for a prompt; see ``MockExecutor``.
         """
-        super().__init__(tokenizer or mock_tokenizer(), limits or Limits())
-        self.executor = MockExecutor(self.tokenizer, max_position_embeddings=max_position_embeddings, fail_at=fail_at)
+        super().__init__(tokenizer or mock_tokenizer(), limits or Limits(), adapters)
+        self.executor = MockExecutor(
+            self.tokenizer, max_position_embeddings=max_position_embeddings, fail_at=fail_at, replies=replies
+        )
         self.step_delay_s = step_delay_s
         self._scheduler = Scheduler(self.executor, self.limits.max_batch_size, max_queue=self.limits.max_queue)
         self._has_work = asyncio.Event()
@@ -46,6 +53,8 @@ class MockFront(FrontBase):
         """See ``Front.start``."""
         self.info = self.executor.info
         self._rounds = asyncio.create_task(self._run_rounds())
+        for command in self.adapters.commands():
+            self._send(command)
         self._set_state("ready")
 
     async def stop(self) -> None:
@@ -58,6 +67,9 @@ class MockFront(FrontBase):
             self._rounds = None
 
     def _send(self, command: EngineCommand) -> None:
+        if isinstance(command, LoadAdapter):
+            self._adapter_answered(AdapterLoaded(command.number, None))
+            return
         self._scheduler.apply(command)
         self.engine_stats = self._scheduler.stats
         self._has_work.set()

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
 from engine.admission import Admission
 from engine.batching import BatchLimits, Part, build_step
 from engine.draws import StepDraws
-from engine.executor import RequestRound
+from engine.executor import NOT_FINITE, RequestRound
 from engine.extent_memory import ExtentMemory
 from engine.forks import Forks
+from engine.grammar.compiler import GrammarCompiler, constraints_of, is_prepared
+from engine.grammar.constraint import failure_of
+from engine.lora_files import read_adapter
 from engine.memory import KVMemory
 from engine.paged_memory import PagedMemory
-from engine.plan import ModelRunner
+from engine.plan import AdapterTensors, ModelRunner
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
@@ -29,7 +34,6 @@ from engine.types import Request, StepToken
 _log = logging.getLogger(__name__)
 
 GROWTH_TOKENS = 512
-_NOT_FINITE = "The model computed logits that are not finite numbers, so no token can be chosen."
 
 
 class PackedExecutor:
@@ -41,12 +45,17 @@ class PackedExecutor:
     """
 
     def __init__(
-        self, runner: ModelRunner, limits: BatchLimits | None = None, growth_tokens: int = GROWTH_TOKENS
+        self,
+        runner: ModelRunner,
+        limits: BatchLimits | None = None,
+        growth_tokens: int = GROWTH_TOKENS,
+        grammars: GrammarCompiler | None = None,
     ) -> None:
         """Args:
         runner: the model and its pages.
         limits: how large a step may become.
         growth_tokens: room that a new extent has beyond its tokens; for runners with ``contiguous_pages`` only.
+        grammars: of the model; without it no request may have one.
         """
         self.info = runner.info
         pool_tokens = runner.num_pages * runner.page_size
@@ -58,6 +67,7 @@ class PackedExecutor:
             )
             self.info = replace(self.info, max_position_embeddings=pool_tokens)
         self._runner = runner
+        self._grammars = grammars
         self._limits = limits or BatchLimits()
         self._memory: KVMemory = ExtentMemory(runner, growth_tokens) if runner.contiguous_pages else PagedMemory(runner)
         self._admission = Admission(self._memory, self._limits.max_batch_size)
@@ -65,6 +75,7 @@ class PackedExecutor:
         self._sampler = Sampler()
         self._device = torch.device(self.info.device)
         self._requests: dict[str, RequestState] = {}
+        self._adapters: dict[int, int] = {}  # number of the load -> the runner's id
         self._arrivals = 0
         self._prepared = False
         """Nothing but additions since the last look at who can run."""
@@ -97,6 +108,10 @@ class PackedExecutor:
             f"{needed * size} tokens; this deployment has memory for {self._runner.num_pages * size}."
         )
 
+    def prepared(self, request: Request) -> bool:
+        """Whether the request's grammar is compiled; see ``Executor.prepared``."""
+        return is_prepared(self._grammars, request, idle=not self._requests)
+
     def can_admit(self, request: Request) -> bool:
         """Whether a request may come in; not while an older one waits for memory or for a place in the batch."""
         if self._admission.blocked:
@@ -109,7 +124,8 @@ class PackedExecutor:
         """Admit a request.
 
         Raises:
-            ValueError: its id is admitted already, or it can never run.
+            ValueError: its id is admitted already, it can never run, or its adapter is not there.
+            GrammarError: its grammar cannot be compiled.
         """
         if request.request_id in self._requests:
             raise ValueError(f"request {request.request_id!r} is admitted already")
@@ -117,7 +133,11 @@ class PackedExecutor:
         if refusal is not None:
             raise ValueError(refusal)
         self._arrivals += 1
+        number = request.adapter_number
+        if number and number not in self._adapters:
+            raise ValueError(f"request {request.request_id!r} asks for an adapter that is not loaded")
         state = self._state_of(request)
+        state.adapter = self._adapters[number] if number else 0
         self._requests[request.request_id] = state
         together = list(state.rows)[: self._limits.max_batch_size]
         self._enter(state, together)
@@ -158,6 +178,19 @@ class PackedExecutor:
         with self._all_or_nothing():
             return self._step()
 
+    def read_adapter(self, folder: str, max_rank: int | None) -> AdapterTensors:
+        """See ``Executor.read_adapter``."""
+        layers = self._runner.adapter_layers()
+        return read_adapter(Path(folder), layers, getattr(torch, self.info.dtype), max_rank)
+
+    def load_adapter(self, number: int, name: str, read: AdapterTensors) -> None:
+        """See ``Executor.load_adapter``."""
+        self._adapters[number] = self._runner.load_adapter(name, read)
+
+    def unload_adapter(self, number: int) -> None:
+        """See ``Executor.unload_adapter``."""
+        self._runner.unload_adapter(self._adapters.pop(number))
+
     def check(self) -> None:
         """Raise PageError or ValueError unless every page and every group is where the books say."""
         groups = [group for state in self._requests.values() for group in state.groups]
@@ -170,13 +203,13 @@ class PackedExecutor:
 
     def _state_of(self, request: Request) -> RequestState:
         sampling = request.sampling
-        rule = FinishRule.of(sampling, self.info.eos_token_ids)
+        rule = FinishRule.of(sampling, self.info.eos_token_ids, constrained=request.grammar is not None)
         if sampling.use_beam_search:
             return RequestState(request, self._arrivals, rule, {}, BeamSearch(request, rule, self._device))
         rows = {}
-        for choice in range(sampling.n):
+        for choice, constraint in enumerate(constraints_of(self._grammars, request)):
             settings = DrawSettings.of(sampling, choice)
-            rows[choice] = Row(settings, 0, TokenCounts.start(settings, request.prompt_ids, self._device))
+            rows[choice] = Row(settings, 0, TokenCounts.start(settings, request.prompt_ids, self._device), constraint)
         return RequestState(request, self._arrivals, rule, rows, None)
 
     def _enter(self, state: RequestState, choices: list[int]) -> None:
@@ -210,6 +243,7 @@ class PackedExecutor:
         if not step.parts:
             self.sequences_run = 0
             return []
+        looked = self._look(step.parts)
         logits = self._runner.run(step.plan)  # [wanted spans, vocab]
         wanted: dict[Group, list[int]] = {}  # group -> its rows of the logits, one after the other
         rows = 0
@@ -221,18 +255,16 @@ class PackedExecutor:
         if logits.shape[0] != rows:
             raise RuntimeError(f"the runner gave {logits.shape[0]} rows of logits where {rows} were wanted")
         draws = StepDraws(logits) if rows else None
-        failed = {
-            group.state.request.request_id
-            for group, indices in wanted.items()
-            if draws is not None and not draws.healthy(indices[0], len(indices))
-        }
+        if looked is not None:
+            looked.result()
+        failed = {} if draws is None else _failures(draws, wanted)
         for part in step.parts:
             if part.group.state.request.request_id not in failed:
                 self._memory.commit(part.sequence)
         self.sequences_run = len(step.parts) + sum(len(group.choices) - 1 for group in wanted if group.choices)
         rounds = self._rounds_of(step.parts)
-        for request_id in failed:
-            self._fail(request_id, rounds[request_id])
+        for request_id, reason in failed.items():
+            self._fail(request_id, rounds[request_id], reason)
         if draws is not None:
             alive = {group: rows for group, rows in wanted.items() if group.state.request.request_id not in failed}
             self._advance(draws, alive, rounds)
@@ -240,6 +272,12 @@ class PackedExecutor:
             if part.group.resume is not None and not part.group.sequences[0].left:
                 self._forks.resume_beams(part.group)
         return list(rounds.values())
+
+    def _look(self, parts: list[Part]) -> Future[None] | None:
+        """Begin to find the tokens that grammars allow next, for the choices that draw in this step."""
+        rows = [part.group.state.rows[choice] for part in parts if part.span.wanted for choice in part.group.choices]
+        constraints = [row.constraint for row in rows if row.constraint is not None]
+        return self._grammars.look(constraints) if self._grammars is not None and constraints else None
 
     def _rounds_of(self, parts: list[Part]) -> dict[str, RequestRound]:
         """An empty round for each request that ran, in order of arrival."""
@@ -287,15 +325,29 @@ class PackedExecutor:
             tokens.append(token)
             if reason is None:
                 going_on.append((choice, draw.token_id))
+                if row.constraint is not None:
+                    row.constraint.take(draw.token_id)
             else:
                 del state.rows[choice]
         self._forks.part_choices(group, going_on)
         return tokens
 
-    def _fail(self, request_id: str, outcome: RequestRound) -> None:
-        """End a request whose logits are no numbers; what it computed may be wrong as well."""
-        for group in self._requests[request_id].groups:
-            for sequence in group.sequences:
-                self._memory.distrust(sequence)
+    def _fail(self, request_id: str, outcome: RequestRound, reason: str) -> None:
+        """End a request that cannot go on. Where its logits are no numbers, what it computed may be wrong as well."""
+        if reason == NOT_FINITE:
+            for group in self._requests[request_id].groups:
+                for sequence in group.sequences:
+                    self._memory.distrust(sequence)
         self.remove(request_id)
-        outcome.done, outcome.failure, outcome.prefilling = True, _NOT_FINITE, False
+        outcome.done, outcome.failure, outcome.prefilling = True, reason, False
+
+
+def _failures(draws: StepDraws, wanted: dict[Group, list[int]]) -> dict[str, str]:
+    """The requests that cannot go on, and why, as sentences."""
+    failed: dict[str, str] = {}
+    for group, indices in wanted.items():
+        rows = [group.state.rows[choice] for choice in group.choices]
+        reason = NOT_FINITE if not draws.healthy(indices[0], len(indices)) else failure_of(rows)
+        if reason is not None:
+            failed.setdefault(group.state.request.request_id, reason)
+    return failed

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from engine.batching import BatchLimits
 from engine.executor import Executor
+from engine.grammar.compiler import GrammarCompiler
 from engine.loader import load
 from engine.packed_executor import PackedExecutor
 from engine.runner import TorchExecutor
+from engine.text.tokenizer import tokenizer_from_folder
 from engine.torch_runner import PAGE_SIZE, TorchRunner, load_runner
+from engine.types import ModelInfo
 
 
 def load_executor(
@@ -44,7 +47,7 @@ def load_executor(
     """
     if deterministic:
         alone = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code)
-        return TorchExecutor(alone, memory_bytes)
+        return TorchExecutor(alone, memory_bytes, _grammars(path, alone.info))
     limits = BatchLimits(max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size)
     loaded = load_runner(
         Path(path),
@@ -54,4 +57,11 @@ def load_executor(
         page_size=page_size,
         memory_bytes=memory_bytes,
     )
-    return PackedExecutor(loaded, limits) if isinstance(loaded, TorchRunner) else TorchExecutor(loaded, memory_bytes)
+    grammars = _grammars(path, loaded.info)
+    if isinstance(loaded, TorchRunner):
+        return PackedExecutor(loaded, limits, grammars=grammars)
+    return TorchExecutor(loaded, memory_bytes, grammars)
+
+
+def _grammars(path: str, info: ModelInfo) -> GrammarCompiler:
+    return GrammarCompiler(lambda: tokenizer_from_folder(path), info)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor
 
+from engine.lora_config import LinearLayer
 from engine.types import ModelInfo
+
+AdapterTensors = Mapping[str, tuple[Tensor, Tensor]]
+"""Per layer that an adapter changes, by its name in the model: A ``[rank, in]`` and B ``[out, rank]`` with all factors
+in it, in the dtype of the weights. The layer then gives ``x @ (W + B @ A).T``."""
 
 
 @dataclass(slots=True)
@@ -24,6 +29,8 @@ class Span:
     """One token for a decode row, a chunk for a prefill."""
     wanted: bool
     """The logits after the last token are wanted."""
+    adapter: int = 0
+    """What ``ModelRunner.load_adapter`` gave for the adapter of these rows; 0 for the model as it is."""
 
 
 @dataclass(slots=True)
@@ -62,4 +69,24 @@ class ModelRunner(Protocol):
 
         No page is in both lists. The copies are made in the order of the calls, before the next ``run``.
         """
+        ...
+
+    def adapter_layers(self) -> Mapping[str, LinearLayer]:
+        """The layers that adapters may change, by name; the same at any time and for any thread.
+
+        Raises:
+            AdapterError: this runner takes no adapters; the message is a sentence that says why.
+        """
+        ...
+
+    def load_adapter(self, name: str, tensors: AdapterTensors) -> int:
+        """Keep an adapter for the steps to come; returns the id for ``Span.adapter``, at least 1, never given again.
+
+        Raises:
+            AdapterError: it cannot be kept; nothing has changed.
+        """
+        ...
+
+    def unload_adapter(self, adapter: int) -> None:
+        """Forget a loaded adapter; no later step has it."""
         ...

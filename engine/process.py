@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.executor import Executor
+from engine.lora_loading import AdapterLoading
 from engine.scheduler import EngineBroken, Scheduler
-from engine.wire import Channel, LoadFailed, LoadProgress, Quit, Ready, Round
+from engine.wire import Channel, LoadAdapter, LoadFailed, LoadProgress, Quit, Ready, Round, UnloadAdapter
 
 _CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -73,22 +74,33 @@ def run_engine(front: socket.socket, spec: EngineSpec) -> None:
         if executor is not None:
             scheduler = Scheduler(executor, spec.max_batch_size, max_queue=spec.max_queue)
             channel.send(Ready(executor.info, scheduler.stats))
-            serve(channel, scheduler)
+            serve(channel, scheduler, executor)
 
 
-def serve(channel: Channel, scheduler: Scheduler) -> None:
-    """Rounds and commands in turn, until ``Quit``. Every round is answered, so that silence means trouble.
+def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
+    """Rounds and commands in turn, until ``Quit``; the rounds are the scheduler's, the adapters the executor's.
+
+    Every round is answered, so that silence means trouble.
 
     Raises:
         EOFError, ConnectionError: the front is gone.
         SystemExit: the executor is broken; its requests have been reported as failed.
     """
+    adapters = AdapterLoading(executor, channel.wake)
     told = scheduler.stats
     while True:
         for command in channel.receive(wait=not scheduler.has_work):
-            if isinstance(command, Quit):
-                return
-            scheduler.apply(command)
+            match command:
+                case Quit():
+                    return
+                case LoadAdapter():
+                    adapters.start(command)
+                case UnloadAdapter(number):
+                    executor.unload_adapter(number)
+                case _:
+                    scheduler.apply(command)
+        for loaded in adapters.finish():
+            channel.send(loaded)
         outputs = None
         if scheduler.has_work:
             try:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from engine.executor import RequestRound
+from engine.executor import NOT_FINITE, RequestRound
 from engine.forward import SequenceForward, SequenceState
+from engine.grammar.compiler import GrammarCompiler, constraints_of, is_prepared
+from engine.grammar.constraint import failure_of
 from engine.loader import LoadedModel
+from engine.lora_files import read_adapter
+from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
+from engine.plan import AdapterTensors
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
@@ -19,7 +25,8 @@ from engine.sampling.sampler import Draw, Row, Sampler
 from engine.stats import ExecutorStats
 from engine.types import Request, StepToken
 
-_NOT_FINITE = "The model computed logits that are not finite numbers, so no token can be chosen."
+_TRIAL = (0, 1, 2)
+"""Tokens of a forward that shows which layers adapters may change."""
 
 
 @dataclass(slots=True)
@@ -53,12 +60,22 @@ class TorchExecutor:
     A request comes in when there is memory for the longest that it can become, so none that runs can lack it.
     """
 
-    def __init__(self, loaded: LoadedModel, memory_bytes: int | None = None) -> None:
-        """Serve ``loaded``, with so much memory for keys and values; None takes a share of what the machine has."""
+    def __init__(
+        self, loaded: LoadedModel, memory_bytes: int | None = None, grammars: GrammarCompiler | None = None
+    ) -> None:
+        """Args:
+        loaded: the model.
+        memory_bytes: for keys and values; None takes a share of what the machine has.
+        grammars: without, no request may have one.
+        """
+        self._grammars = grammars
         self.info = loaded.info
         self._forward = SequenceForward(loaded.model, loaded.info.vocab_size)
         self._capacity = pool_bytes(memory_bytes) // self._forward.bytes_per_token()
         """Tokens that all caches may hold together."""
+        layers = changeable_layers(loaded.model, lambda: self._forward.prefill(_TRIAL), len(_TRIAL))
+        self._lora = LoraLayers(loaded.model, layers)
+        self._adapters: dict[int, int] = {}  # number of the load -> id among the layers
         self._sampler = Sampler()
         self._requests: dict[str, _Running] = {}
         self.sequences_run = 0
@@ -80,28 +97,39 @@ class TorchExecutor:
             return None
         return f"This request needs memory for up to {needed} tokens; this deployment has memory for {self._capacity}."
 
+    def prepared(self, request: Request) -> bool:
+        """Whether the request's grammar is compiled; see ``Executor.prepared``."""
+        return is_prepared(self._grammars, request, idle=not self._requests)
+
     def can_admit(self, request: Request) -> bool:
         """Whether there is memory for all that it may need beside what the others may."""
         held = sum(_most_tokens(running.request) for running in self._requests.values())
         return held + _most_tokens(request) <= self._capacity
 
     def add(self, request: Request) -> None:
-        """Admit a request. Raises ValueError when its id is admitted already, or it can never run."""
+        """Admit a request.
+
+        Raises:
+            ValueError: its id is admitted already, or it can never run.
+            GrammarError: for its grammar.
+        """
         if request.request_id in self._requests:
             raise ValueError(f"request {request.request_id!r} is admitted already")
         refusal = self.refuse(request)
         if refusal is not None:
             raise ValueError(refusal)
+        if request.adapter_number and request.adapter_number not in self._adapters:
+            raise ValueError(f"request {request.request_id!r} asks for an adapter that is not loaded")
         sampling, device = request.sampling, self._forward.device
-        rule = FinishRule.of(sampling, self.info.eos_token_ids)
+        rule = FinishRule.of(sampling, self.info.eos_token_ids, constrained=request.grammar is not None)
         rows: dict[int, Row] = {}
         beam = None
         if sampling.use_beam_search:
             beam = BeamSearch(request, rule, device)
         else:
-            for choice in range(sampling.n):
+            for choice, constraint in enumerate(constraints_of(self._grammars, request)):
                 settings = DrawSettings.of(sampling, choice)
-                rows[choice] = Row(settings, 0, TokenCounts.start(settings, request.prompt_ids, device))
+                rows[choice] = Row(settings, 0, TokenCounts.start(settings, request.prompt_ids, device), constraint)
         self._requests[request.request_id] = _Running(request, rule, rows, beam)
 
     def remove(self, request_id: str) -> None:
@@ -120,13 +148,28 @@ class TorchExecutor:
             del self._requests[request_id]
         return bool(running.rows)
 
+    def read_adapter(self, folder: str, max_rank: int | None) -> AdapterTensors:
+        """See ``Executor.read_adapter``."""
+        return read_adapter(Path(folder), self._lora.layers, getattr(torch, self.info.dtype), max_rank)
+
+    def load_adapter(self, number: int, name: str, read: AdapterTensors) -> None:
+        """See ``Executor.load_adapter``."""
+        device = self._forward.device
+        self._adapters[number] = self._lora.load({key: (a.to(device), b.to(device)) for key, (a, b) in read.items()})
+
+    def unload_adapter(self, number: int) -> None:
+        """See ``Executor.unload_adapter``."""
+        self._lora.unload(self._adapters.pop(number))
+
     @torch.inference_mode()
     def step(self) -> list[RequestRound]:
-        """Run one round; see ``Executor.step``. A request whose logits are no numbers fails alone."""
+        """Run one round; see ``Executor.step``. A request that cannot go on fails alone."""
         requests = list(self._requests.values())
         self.sequences_run = self.live_sequences
         if not requests:
             return []
+        constraints = [row.constraint for running in requests for row in running.rows.values() if row.constraint]
+        looked = self._grammars.look(constraints) if self._grammars is not None and constraints else None
         computed = [self._run(running) for running in requests]
         logits = torch.cat([part for part, _ in computed])  # [rows, vocab]
         finite: list[bool] = logits.amax(dim=-1).isfinite().tolist()  # NaN anywhere in a row is its largest value
@@ -134,19 +177,24 @@ class TorchExecutor:
         for part, _ in computed:
             start = spans[-1].stop if spans else 0
             spans.append(slice(start, start + len(part)))
-        healthy = [all(finite[span]) for span in spans]
+        if looked is not None:
+            looked.result()
+        failures = [
+            failure_of(running.rows.values()) if all(finite[span]) else NOT_FINITE
+            for running, span in zip(requests, spans, strict=True)
+        ]
 
-        drawing = [index for index, running in enumerate(requests) if healthy[index] and running.beam is None]
+        drawing = [index for index, running in enumerate(requests) if failures[index] is None and running.beam is None]
         draws: Iterator[Draw] = iter(())
         if drawing:
             rows = [row for index in drawing for row in requests[index].rows.values()]
             draws = iter(self._sampler.draw(torch.cat([logits[spans[index]] for index in drawing]), rows))
 
         rounds: list[RequestRound] = []
-        for running, (_, prompt), span, fine in zip(requests, computed, spans, healthy, strict=True):
+        for running, (_, prompt), span, failure in zip(requests, computed, spans, failures, strict=True):
             request_id = running.request.request_id
-            if not fine:
-                outcome = RequestRound(request_id, [], None, done=True, failure=_NOT_FINITE)
+            if failure is not None:
+                outcome = RequestRound(request_id, [], None, done=True, failure=failure)
             elif running.beam is not None:
                 outcome = self._advance_beams(running, running.beam, logits[span], prompt)
             else:
@@ -161,6 +209,8 @@ class TorchExecutor:
 
         In a beam request's first round there is one row, the prompt's.
         """
+        number = running.request.adapter_number
+        self._lora.follow_one(self._adapters[number] if number else 0)
         if running.sequences is None:
             logits, state = self._forward.prefill(running.request.prompt_ids)  # [vocab]
             return logits.expand(len(running.rows) or 1, -1), state
@@ -180,6 +230,8 @@ class TorchExecutor:
             tokens.append(token)
             if reason is None:
                 going_on.append(token)
+                if row.constraint is not None:
+                    row.constraint.take(draw.token_id)
             else:
                 del running.rows[choice]
         if prompt is not None:

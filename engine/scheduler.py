@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from engine.executor import Executor, RequestRound
 from engine.stats import EngineStats
-from engine.types import Request, RequestFailure, StepOutput
-from engine.wire import Cancel, EngineCommand, Quit, RemoveChoice, Submit
+from engine.types import GrammarError, Request, RequestFailure, StepOutput
+from engine.wire import Cancel, EngineCommand, RemoveChoice, Submit
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Scheduler:
         return EngineStats(self._received, len(self._queue), self._full, self._executor.stats)
 
     def apply(self, command: EngineCommand) -> None:
-        """Obey the front. ``Quit`` is for whoever runs the rounds."""
+        """Obey the front, in what concerns requests; the rest is for whoever runs the rounds."""
         match command:
             case Submit(request, submitted_ns):
                 self.submit(request, submitted_ns)
@@ -106,7 +106,7 @@ class Scheduler:
                 self.cancel(request_id)
             case RemoveChoice(request_id, choice):
                 self.remove_choice(request_id, choice)
-            case Quit():
+            case _:
                 pass
 
     def submit(self, request: Request, submitted_ns: int) -> None:
@@ -115,6 +115,11 @@ class Scheduler:
         refusal = self._executor.refuse(request)
         if refusal is not None:
             self._refused.append(RequestFailure(request.request_id, "too_long", refusal))
+            return
+        try:
+            self._executor.prepared(request)
+        except GrammarError as error:
+            self._refused.append(RequestFailure(request.request_id, "unsupported", str(error)))
             return
         self._queue.append(_Waiting(request, submitted_ns))
 
@@ -170,9 +175,9 @@ class Scheduler:
     def _admit(self, outputs: list[StepOutput | RequestFailure]) -> None:
         if not self._queue:
             return
-        newest = self._admit_what_fits(outputs)
+        newest, blocked = self._admit_what_fits(outputs)
         unstarted = self._executor.stats.unstarted
-        self._full = bool(self._queue or unstarted)
+        self._full = blocked or bool(unstarted)
         if self._full and self._max_queue is not None:
             # Only here it is known who waits: the front has sent them while a round was running.
             message = QUEUE_FULL.format(waiting=self._max_queue)
@@ -182,18 +187,32 @@ class Scheduler:
                 self.cancel(newest)
                 outputs.append(RequestFailure(newest, "queue_full", message))
 
-    def _admit_what_fits(self, outputs: list[StepOutput | RequestFailure]) -> str | None:
-        """Returns the id of the last request that was admitted: the only one that may wait in the executor, if any."""
+    def _admit_what_fits(self, outputs: list[StepOutput | RequestFailure]) -> tuple[str | None, bool]:
+        """In order of arrival; requests that are being prepared let others pass, for so long.
+
+        Returns:
+            The id of the last request that was admitted, the only one that may wait in the executor, if any; and
+            whether one found no room.
+        """
         newest = None
-        while self._queue:
-            head = self._queue[0]
+        place = 0
+        while place < len(self._queue):
+            head = self._queue[place]
+            try:
+                if not self._executor.prepared(head.request):
+                    place += 1
+                    continue
+            except GrammarError as error:
+                del self._queue[place]
+                outputs.append(RequestFailure(head.request.request_id, "unsupported", str(error)))
+                continue
             live = self._executor.live_sequences
             # A request wider than the limit runs when nothing else does.
             if live and live + head.request.sampling.n > self._max_batch_size:
-                break
+                return newest, True
             if not self._executor.can_admit(head.request):
-                break
-            self._queue.popleft()
+                return newest, True
+            del self._queue[place]
             try:
                 self._executor.add(head.request)
             except Exception:
@@ -202,7 +221,7 @@ class Scheduler:
             else:
                 newest = head.request.request_id
                 self._live[newest] = _Live(head.submitted_ns)
-        return newest
+        return newest, False
 
     def _fail_running(self, outputs: list[StepOutput | RequestFailure]) -> None:
         """End every request of the failed round, and find out whether the executor lets go of them."""

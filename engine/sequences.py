@@ -86,6 +86,8 @@ class RequestState:
     beam: BeamSearch | None
     groups: list[Group] = field(default_factory=list)
     """Running and waiting ones."""
+    adapter: int = 0
+    """The runner's id of the request's adapter."""
     cached_tokens: int | None = None
     """Prompt tokens that the cache held when it was first admitted."""
 
@@ -98,4 +100,7 @@ class RequestState:
         """A sequence of the prompt alone, nothing of it computed."""
         prompt = self.request.prompt_ids
         limit = len(prompt) + self.request.sampling.max_tokens - 1
-        return KVSequence(list(prompt), limit, cacheable=limit if self.beam is None else len(prompt))
+        cacheable = limit if self.beam is None else len(prompt)
+        number = self.request.adapter_number
+        salt = number.to_bytes(8, "little") if number else b""
+        return KVSequence(list(prompt), limit, cacheable, salt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from engine.attention.registry import ATTENTION_NAME, LayerShape, register
 from engine.forward import ModelMismatch
 from engine.fused.replace import replace_modules
 from engine.loader import LoadedModel, load
+from engine.lora_config import LinearLayer
+from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
-from engine.plan import Plan
+from engine.plan import AdapterTensors, Plan
 from engine.step_threads import StepThreads
 
 PAGE_SIZE = 128
@@ -48,6 +50,8 @@ class TorchRunner:
         self.num_pages = num_pages
         self.bytes_per_page = page_bytes(shapes, page_size, loaded.model.dtype)
         self.model: Any = loaded.model
+        self.adapters: LoraLayers | None = None
+        """Known once the model's modules are those that will run."""
         self.pool = CpuPool(shapes, num_pages * page_size, loaded.model.dtype)
         self._threads = StepThreads(torch.get_num_threads())
 
@@ -59,14 +63,16 @@ class TorchRunner:
 
     def _run(self, plan: Plan) -> Tensor:
         step = CpuStep(self.pool, plan, self.page_size)
-        logits = self._forward(step)
+        logits = self._forward(step, plan)
         if step.reads_more and not logits.sum().isfinite():
             # Rows of one call read each other's keys, with weight 0; but 0 times infinity is no number. So once more,
             # each for itself: the numbers that are not finite stay where they come from.
-            logits = self._forward(CpuStep(self.pool, plan, self.page_size, grouped=False))
+            logits = self._forward(CpuStep(self.pool, plan, self.page_size, grouped=False), plan)
         return logits
 
-    def _forward(self, step: CpuStep) -> Tensor:
+    def _forward(self, step: CpuStep, plan: Plan) -> Tensor:
+        if self.adapters is not None:
+            self.adapters.follow(plan.spans, step.last_rows)
         wanted = step.wanted
         # Some output layers cannot run on no row at all.
         rows = wanted if len(wanted) else torch.zeros(1, dtype=torch.int64)
@@ -88,6 +94,22 @@ class TorchRunner:
             if run_ends:
                 self.pool.copy(source[begin] * size, target[begin] * size, (end - begin) * size)
                 begin = end
+
+    def adapter_layers(self) -> Mapping[str, LinearLayer]:
+        """See ``ModelRunner.adapter_layers``."""
+        return self._lora().layers
+
+    def load_adapter(self, name: str, tensors: AdapterTensors) -> int:
+        """See ``ModelRunner.load_adapter``."""
+        return self._lora().load(tensors)
+
+    def unload_adapter(self, adapter: int) -> None:
+        """See ``ModelRunner.unload_adapter``."""
+        self._lora().unload(adapter)
+
+    def _lora(self) -> LoraLayers:
+        assert self.adapters is not None, "the runner was not made by build"
+        return self.adapters
 
 
 def page_bytes(shapes: Sequence[LayerShape], page_size: int, dtype: torch.dtype) -> int:
@@ -134,6 +156,8 @@ def build(
         runner = TorchRunner(loaded, shapes, page_size=page_size, num_pages=num_pages)
         with seam.narrow_windows(model):
             seam.check(runner, tokens, dense, model.dtype)
+        trial = seam.trial_plan(tokens)
+        changeable = changeable_layers(model, lambda: runner.run(trial), len(trial.spans[0].token_ids))
     except ModelMismatch:
         model.set_attn_implementation(own_attention)
         raise
@@ -142,11 +166,12 @@ def build(
         raise ModelMismatch(f"it failed in a trial run: {_reason(error)}") from error
     if fuse:
         try:
-            if replace_modules(model, lambda: runner.run(seam.trial_plan(tokens))):
+            if replace_modules(model, lambda: runner.run(trial)):
                 with seam.narrow_windows(model):
                     seam.check(runner, tokens, dense, model.dtype)
         except Exception as error:
             raise ReplacementMismatch(f"with replaced modules {_reason(error)}") from error
+    runner.adapters = LoraLayers(model, changeable)
     return runner
 
 

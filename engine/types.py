@@ -8,11 +8,44 @@ from typing import Literal
 FinishReason = Literal["stop", "length"]
 """Why one choice ended: an end-of-sequence token, a stop token or a stop string; or the token budget."""
 
-FailureCode = Literal["engine_down", "timeout", "internal", "stopping", "queue_full", "loading", "too_long"]
+AnswerReason = Literal[FinishReason, "tool_calls"]
+"""The same for an answer whose tool calls are taken out of the text: it may have ended with them."""
+
+FailureCode = Literal[
+    "engine_down",
+    "timeout",
+    "internal",
+    "stopping",
+    "queue_full",
+    "loading",
+    "too_long",
+    "unknown_model",
+    "unsupported",
+]
 """Why a request got no (or no whole) answer; the HTTP side maps each code to a status."""
 
 GREEDY_BELOW = 1e-5
 """A temperature under this draws the likeliest token; the other sampling fields then do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerForm:
+    """How the text of a choice is taken apart into content, thinking and tool calls."""
+
+    tools: str | None = None
+    """Name of the family whose way of writing tool calls is read; None to leave calls in the text."""
+    tool_names: tuple[str, ...] = ()
+    """The functions that may be called."""
+    single_call: bool = False
+    """The first whole call ends the choice."""
+    thinking: str | None = None
+    """Name of the family whose marks of thinking are read; None to leave thinking in the text."""
+    thinking_open: bool | None = None
+    """The prompt ends inside thinking (True) or behind it (False); None where it shows neither."""
+    count_only: bool = False
+    """Thinking is counted and stays in the text."""
+    markers: tuple[tuple[int, str], ...] = ()
+    """(token id, text) of the special tokens among the marks; they are read although they may be hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +93,15 @@ class Request:
     text of its own, as an assistant's message is: tokenizers that drop the first space of a text drop it here."""
     forced_text: str | None = None
     """What an engine that can be told its words (``forces_tool_calls``) writes, within max_tokens."""
+    form: AnswerForm | None = None
+    """How the text is taken apart, on this side of the process boundary; None: all of it is content."""
+    grammar: str | None = None
+    """What every choice's tokens are held to, in llguidance's dialect of Lark; not with beams. The choice ends where
+    the grammar does, also with ignore_eos."""
+    adapter: str | None = None
+    """Name of the adapter that changes the model; None for the model as it is."""
+    adapter_number: int = 0
+    """Which load of that name; the front fills it in."""
 
 
 # --- From the engine process to the front, one message a step ---------------------------------------------------------
@@ -144,20 +186,37 @@ class TokenText:
     """Code points of this choice's text before this token's text."""
 
 
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """News of one tool call: its name in the first piece, and more of its arguments' text."""
+
+    index: int
+    """The call's place in the answer, from 0."""
+    name: str | None
+    arguments: str
+
+
 @dataclass(slots=True)
 class ChoiceDelta:
     """New text of one choice. ``tokens`` is filled only where logprobs were asked for."""
 
     index: int
     text: str
+    """Content; all thinking comes before all content."""
     token_count: int
     """Generated tokens that this delta accounts for (EOS and stop tokens included)."""
     tokens: list[TokenText] = field(default_factory=list)
-    finish_reason: FinishReason | None = None
+    finish_reason: AnswerReason | None = None
     stop_reason: str | int | None = None
     """The stop string or the stop token's id; None for EOS and length."""
     logprob_sum: float = 0.0
     """Sum of the chosen tokens' raw logprobs in this delta (for best_of ranking; 0.0 where not computed)."""
+    reasoning: str = ""
+    """Thinking, where ``AnswerForm.thinking`` takes it out of the text."""
+    calls: list[CallPiece] = field(default_factory=list)
+    """News of tool calls, where ``AnswerForm.tools`` takes them out of the text."""
+    reasoning_tokens: int | None = None
+    """In a choice's last delta, where thinking is told apart: the tokens of the whole choice that were thinking."""
 
 
 @dataclass(slots=True)
@@ -179,6 +238,24 @@ class EngineError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class AdapterError(Exception):
+    """An adapter cannot be loaded or is not there; the message is a sentence about it, without its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSource:
+    """An adapter that a deployment has."""
+
+    name: str
+    """What requests ask for."""
+    folder: str
+    """Where it lies."""
+
+
+class GrammarError(Exception):
+    """A grammar cannot be compiled for the loaded model; the message is a sentence for the client."""
 
 
 @dataclass(frozen=True, slots=True)

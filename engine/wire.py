@@ -5,6 +5,7 @@ Both ends are this program, one the parent of the other; nothing else can reach 
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import select
 import socket
@@ -39,6 +40,23 @@ class RemoveChoice:
 
     request_id: str
     choice: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadAdapter:
+    """To the engine: read this adapter and keep it under ``number``, which requests name; it answers AdapterLoaded."""
+
+    number: int
+    name: str
+    folder: str
+    max_rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadAdapter:
+    """To the engine: forget this adapter, which no request uses any more."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +98,16 @@ class Round:
     """The state after it; None: the same as before."""
 
 
-EngineCommand = Submit | Cancel | RemoveChoice | Quit
-EngineMessage = LoadProgress | Ready | LoadFailed | Round
+@dataclass(frozen=True, slots=True)
+class AdapterLoaded:
+    """From the engine: requests may use this adapter; or, with ``failure``, why they cannot."""
+
+    number: int
+    failure: str | None
+
+
+EngineCommand = Submit | Cancel | RemoveChoice | LoadAdapter | UnloadAdapter | Quit
+EngineMessage = LoadProgress | Ready | LoadFailed | Round | AdapterLoaded
 
 
 def encode(message: EngineCommand | EngineMessage) -> bytes:
@@ -133,15 +159,27 @@ class Channel:
         self._socket = connection
         self._socket.setblocking(True)
         self._frames = FrameBuffer()
+        self._woken, self._waker = socket.socketpair()
+        self._waker.setblocking(False)
+
+    def wake(self) -> None:
+        """Let a ``receive`` that waits return, or the next one; any thread may call it."""
+        with contextlib.suppress(BlockingIOError):  # so much is unread that it will wake in any case
+            self._waker.send(b"\0")
 
     def send(self, message: EngineMessage) -> None:
         """Send a message; waits while the front is behind."""
         self._socket.sendall(encode(message))
 
     def receive(self, *, wait: bool) -> list[EngineCommand]:
-        """The commands that have arrived; with ``wait`` at least one."""
+        """The commands that have arrived; with ``wait`` at least one, unless ``wake`` is called."""
         commands: list[EngineCommand] = []
-        while select.select([self._socket], [], [], None if wait and not commands else 0)[0]:
+        while ready := select.select([self._socket, self._woken], [], [], None if wait and not commands else 0)[0]:
+            if self._woken in ready:
+                self._woken.recv(1 << 12)
+                wait = False
+            if self._socket not in ready:
+                continue
             data = self._socket.recv(1 << 16)
             if not data:
                 raise EOFError("the front closed the connection")

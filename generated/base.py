@@ -115,10 +115,19 @@ def _all_known(model: ContractModel) -> bool:
 FREE_FORM: Final = frozenset(["ChatTemplateKwargs"])
 """Models whose unknown members are the client's own."""
 NESTED: Final[dict[str, tuple[str, ...]]] = {
-    "ChatCompletionRequest": ("messages", "chat_template_kwargs", "tools", "tool_choice"),
+    "ChatCompletionRequest": (
+        "messages",
+        "chat_template_kwargs",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "stream_options",
+    ),
+    "CompletionRequest": ("response_format", "stream_options"),
     "Message": ("content", "tool_calls"),
     "Tool": ("function",),
     "NamedToolChoice": ("function",),
+    "ResponseFormat": ("json_schema",),
     "ContentPart": ("image_url", "video_url", "audio_url", "input_audio"),
     "ToolCall": ("function",),
 }

@@ -30,6 +30,7 @@ class ChatCompletionRequestDefaults:
     top_logprobs: Final = 0
     tools: Final = None
     tool_choice: Final = "auto"
+    parallel_tool_calls: Final = True
 
 
 class CompletionRequestDefaults:
@@ -53,7 +54,19 @@ class CompletionRequestDefaults:
     skip_special_tokens: Final = True
 
 
+class StreamOptionsDefaults:
+    """Defaults of StreamOptions."""
+
+    include_usage: Final = False
+
+
 class ToolFunctionDefaults:
     """Defaults of ToolFunction."""
+
+    strict: Final = False
+
+
+class JsonSchemaFormatDefaults:
+    """Defaults of JsonSchemaFormat."""
 
     strict: Final = False

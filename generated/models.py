@@ -9,6 +9,59 @@ from pydantic import Field, StrictBool, StrictStr
 from .base import ContractModel, Integer, Keys, NotNull, OneOf, RequestModel
 
 
+class StreamOptions(ContractModel):
+    """
+    What a stream sends besides.
+    """
+
+    include_usage: StrictBool | None = None
+    """
+    Where the deployment answers in OpenAI's form, true moves the usage out of the choices' last events into one last event, without choices, for all of them. Otherwise it does nothing - usage comes in each choice's last event.
+    """
+
+
+class JsonSchemaFormat(ContractModel):
+    """
+    A JSON Schema with a name.
+    """
+
+    name: Annotated[str, Field(strict=True, min_length=1, max_length=64)]
+    """
+    A name for the form. Has no effect on the answer.
+    """
+
+    description: StrictStr | None = None
+    """
+    What the form is for. Has no effect on the answer; tell the model in a message.
+    """
+
+    schema_: dict[str, Any] = Field(..., alias="schema")
+    """
+    The JSON Schema that the answer's text validates under.
+    """
+
+    strict: StrictBool | None = None
+    """
+    The schema is enforced with either value; with true, objects that say nothing of additionalProperties have none.
+    """
+
+
+class ResponseFormat(ContractModel):
+    """
+    The form of the answer's text - any text, a JSON object, or JSON under a schema.
+    """
+
+    type: Literal["text", "json_object", "json_schema"]
+    """
+    text asks for nothing, json_object for any JSON object, json_schema for JSON that validates under json_schema.schema.
+    """
+
+    json_schema: JsonSchemaFormat | None = None
+    """
+    The schema, with type json_schema only.
+    """
+
+
 class ImageUrl(ContractModel):
     """
     Where an image is.
@@ -182,6 +235,13 @@ class ChatTemplateKwargs(ContractModel):
     enable_thinking: Annotated[StrictBool | None, NotNull(), Field(exclude_if=lambda v: v is None)] = None
     """
     Switches a thinking model's chain of thought on or off. Absent, the model's own configuration decides.
+    """
+
+    thinking_budget: Annotated[
+        Annotated[int, Integer(ge=1, le=2147483647)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Most tokens of a thinking model's chain of thought; the thought is ended when it has had them, and the answer begins.
     """
 
 
@@ -400,6 +460,26 @@ class ChatCompletionRequest(RequestModel):
     A Jinja template for this request alone, as text or as the absolute path of a .jinja file inside the folder that the deployment allows. Rendered in a sandbox with limits on time, memory and output.
     """
 
+    max_completion_tokens: Annotated[int, Integer(ge=1, le=2147483647)] | None = None
+    """
+    Another name for max_tokens, as OpenAI's newer clients send it. Where both are given they must be equal.
+    """
+
+    parallel_tool_calls: StrictBool | None = None
+    """
+    false keeps the answer to at most one tool call. Does nothing without tools.
+    """
+
+    response_format: ResponseFormat | None = None
+    """
+    What form the answer's text has. Absent, any text.
+    """
+
+    stream_options: StreamOptions | None = None
+    """
+    What a stream sends besides. Does nothing without stream.
+    """
+
 
 class CompletionRequest(RequestModel):
     """
@@ -519,6 +599,16 @@ class CompletionRequest(RequestModel):
     skip_special_tokens: StrictBool | None = None
     """
     true leaves special tokens out of the text, false shows them.
+    """
+
+    response_format: ResponseFormat | None = None
+    """
+    What form the answer's text has. Absent, any text.
+    """
+
+    stream_options: StreamOptions | None = None
+    """
+    What a stream sends besides. Does nothing without stream.
     """
 
 
@@ -879,9 +969,9 @@ class ChatCompletionChunk(ContractModel):
     Counts and measurements of the request. A whole answer sums all choices; in a stream each choice's last event counts its own.
     """
 
-    choices: Annotated[list[ChatChunkChoice], Field(fail_fast=True, min_length=1)]
+    choices: Annotated[list[ChatChunkChoice], Field(fail_fast=True)]
     """
-    The choice that has news; all choices in the one event of a beam search.
+    The choice that has news; all choices in the one event of a beam search; none in the event that stream_options.include_usage asks for.
     """
 
 
@@ -1043,9 +1133,9 @@ class CompletionChunk(ContractModel):
     The model name as the request gave it.
     """
 
-    choices: Annotated[list[CompletionChunkChoice], Field(fail_fast=True, min_length=1)]
+    choices: Annotated[list[CompletionChunkChoice], Field(fail_fast=True)]
     """
-    The choice that has news; all choices in the one event of a beam search.
+    The choice that has news; all choices in the one event of a beam search; none in the event that stream_options.include_usage asks for.
     """
 
     usage: Annotated[Usage | None, NotNull(), Field(exclude_if=lambda v: v is None)] = None
@@ -1079,6 +1169,16 @@ class Model(ContractModel):
     Always MindIE Server, which clients of MindIE may look for.
     """
 
+    parent: StrictStr | None = None
+    """
+    Of a LoRA adapter, the model that it changes; null for the deployed model itself.
+    """
+
+    root: Annotated[StrictStr | None, NotNull(), Field(exclude_if=lambda v: v is None)] = None
+    """
+    Name of the folder that the weights come from, where there is one.
+    """
+
     max_model_len: Annotated[
         Annotated[int, Integer(ge=1, le=2147483647)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None
@@ -1100,6 +1200,49 @@ class ModelList(ContractModel):
     data: Annotated[list[Model], Field(fail_fast=True)]
     """
     One entry for each name that a request may use.
+    """
+
+
+class LoadLoraAdapterRequest(RequestModel):
+    """
+    Which adapter to load.
+    """
+
+    lora_name: Annotated[str, Field(strict=True, min_length=1, max_length=256)]
+    """
+    The adapter's name - letters, digits, dots, underscores and hyphens; another character is refused with 503, as MindIE does.
+    """
+
+    lora_path: Annotated[str, Field(strict=True, min_length=1, max_length=4096)]
+    """
+    The adapter's folder, as PEFT saves it (adapter_config.json and adapter_model.safetensors); absolute, or relative to the deployment's folder for adapters. One outside of that is refused with 503.
+    """
+
+    master_model: Annotated[str, Field(strict=True, min_length=1, max_length=256)] | None = None
+    """
+    The model that the adapter changes; when it is given, it must be the deployed one.
+    """
+
+
+class UnloadLoraAdapterRequest(RequestModel):
+    """
+    Which adapter to unload.
+    """
+
+    lora_name: Annotated[str, Field(strict=True, min_length=1, max_length=256)]
+    """
+    The adapter's name - letters, digits, dots, underscores and hyphens; another character is refused with 503, as MindIE does.
+    """
+
+
+class LoraAdapterStatus(ContractModel):
+    """
+    What has been done.
+    """
+
+    status: StrictStr
+    """
+    A sentence.
     """
 
 

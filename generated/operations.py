@@ -193,6 +193,86 @@ class GetModelHandler(Protocol):
         ...
 
 
+class LoadLoraAdapter:
+    """POST /v1/load_lora_adapter: Load a LoRA adapter."""
+
+    operation_id: ClassVar = "load_lora_adapter"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 404, 405, 413, 415, 422, 500, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.LoraAdapterStatus
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 404, 405, 413, 415, 422, 500, 503."""
+
+        status: Literal[401, 403, 404, 405, 413, 415, 422, 500, 503]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 404, 405, 413, 415, 422, 500, 503]:
+                raise UnlistedStatusError(f"load_lora_adapter may not answer {self.status}")
+
+
+LoadLoraAdapterAnswer = LoadLoraAdapter.Ok | LoadLoraAdapter.Error
+
+
+class LoadLoraAdapterHandler(Protocol):
+    """Serves POST /v1/load_lora_adapter."""
+
+    async def __call__(self, request: models.LoadLoraAdapterRequest) -> LoadLoraAdapterAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class UnloadLoraAdapter:
+    """POST /v1/unload_lora_adapter: Unload a LoRA adapter."""
+
+    operation_id: ClassVar = "unload_lora_adapter"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 404, 405, 413, 415, 422, 500, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.LoraAdapterStatus
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 404, 405, 413, 415, 422, 500, 503."""
+
+        status: Literal[401, 403, 404, 405, 413, 415, 422, 500, 503]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 404, 405, 413, 415, 422, 500, 503]:
+                raise UnlistedStatusError(f"unload_lora_adapter may not answer {self.status}")
+
+
+UnloadLoraAdapterAnswer = UnloadLoraAdapter.Ok | UnloadLoraAdapter.Error
+
+
+class UnloadLoraAdapterHandler(Protocol):
+    """Serves POST /v1/unload_lora_adapter."""
+
+    async def __call__(self, request: models.UnloadLoraAdapterRequest) -> UnloadLoraAdapterAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
 class GetHealth:
     """GET /health: Whether the engine answers."""
 
@@ -243,6 +323,8 @@ OPERATIONS: Final[dict[str, frozenset[int]]] = {
     "create_completion": CreateCompletion.statuses,
     "list_models": ListModels.statuses,
     "get_model": GetModel.statuses,
+    "load_lora_adapter": LoadLoraAdapter.statuses,
+    "unload_lora_adapter": UnloadLoraAdapter.statuses,
     "get_health": GetHealth.statuses,
 }
 """Operation id to the statuses that the contract lists for it."""

@@ -58,6 +58,13 @@ class Broken:
 
 Found = list[tuple[Rule, Path]]
 
+_RESPONSE_FORMAT: Final[dict[str, Rule]] = {
+    "json-schema-needs-its-type": Rule(
+        "json-schema-needs-its-type",
+        "json_schema must be given when type is json_schema, and only then",
+        ("json_schema", "type"),
+    ),
+}
 _CONTENT_PART: Final[dict[str, Rule]] = {
     "part-has-its-own-payload": Rule(
         "part-has-its-own-payload", "a content part carries exactly one payload, the one that its type names", ("type",)
@@ -72,6 +79,13 @@ _MESSAGE: Final[dict[str, Rule]] = {
     "content-required": Rule("content-required", "content must not be empty for this role", ("content", "role")),
     "assistant-content-or-tool-calls": Rule(
         "assistant-content-or-tool-calls", "an assistant message needs content or tool_calls", ("content", "tool_calls")
+    ),
+}
+_CHAT_TEMPLATE_KWARGS: Final[dict[str, Rule]] = {
+    "thinking-budget-needs-thinking": Rule(
+        "thinking-budget-needs-thinking",
+        "thinking_budget cannot be combined with enable_thinking false",
+        ("thinking_budget", "enable_thinking"),
     ),
 }
 _CHAT_COMPLETION_REQUEST: Final[dict[str, Rule]] = {
@@ -141,6 +155,11 @@ _CHAT_COMPLETION_REQUEST: Final[dict[str, Rule]] = {
         ("logprobs", "top_logprobs", "tools"),
         relaxable=True,
     ),
+    "max-tokens-agree": Rule(
+        "max-tokens-agree",
+        "max_tokens and max_completion_tokens mean the same and must be equal when both are given",
+        ("max_completion_tokens", "max_tokens"),
+    ),
     "prefix-cache-excludes-logprobs": Rule(
         "prefix-cache-excludes-logprobs",
         "a deployment with prefix_cache refuses logprobs and top_logprobs",
@@ -193,6 +212,12 @@ _CHAT_COMPLETION_REQUEST: Final[dict[str, Rule]] = {
         "mtp-excludes-beams",
         "a deployment with mtp refuses beam search",
         ("use_beam_search",),
+        profile=Deployment(features=frozenset(["mtp"])),
+    ),
+    "mtp-excludes-response-format": Rule(
+        "mtp-excludes-response-format",
+        "a deployment with mtp refuses response_format of a type other than text",
+        ("response_format",),
         profile=Deployment(features=frozenset(["mtp"])),
     ),
     "deepseek-excludes-n": Rule(
@@ -339,6 +364,12 @@ _COMPLETION_REQUEST: Final[dict[str, Rule]] = {
         ("use_beam_search",),
         profile=Deployment(features=frozenset(["mtp"])),
     ),
+    "mtp-excludes-response-format": Rule(
+        "mtp-excludes-response-format",
+        "a deployment with mtp refuses response_format of a type other than text",
+        ("response_format",),
+        profile=Deployment(features=frozenset(["mtp"])),
+    ),
     "deepseek-excludes-n": Rule(
         "deepseek-excludes-n",
         "a DeepSeek deployment refuses n above 1",
@@ -396,8 +427,10 @@ _COMPLETION_REQUEST: Final[dict[str, Rule]] = {
 }
 
 RULES_OF: Final[dict[str, dict[str, Rule]]] = {
+    "ResponseFormat": _RESPONSE_FORMAT,
     "ContentPart": _CONTENT_PART,
     "Message": _MESSAGE,
+    "ChatTemplateKwargs": _CHAT_TEMPLATE_KWARGS,
     "ChatCompletionRequest": _CHAT_COMPLETION_REQUEST,
     "CompletionRequest": _COMPLETION_REQUEST,
 }
@@ -448,6 +481,12 @@ def distinct(items: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(items))
 
 
+def check_response_format(self: Any, path: Path, server: Deployment, found: Found) -> None:
+    """ResponseFormat: its members' rules, then its own 1, as the spec lists them."""
+    if not ((self.json_schema is not None) == (self.type == "json_schema")):
+        found.append((_RESPONSE_FORMAT["json-schema-needs-its-type"], path))
+
+
 def check_content_part(self: Any, path: Path, server: Deployment, found: Found) -> None:
     """ContentPart: its members' rules, then its own 1, as the spec lists them."""
     if not (
@@ -487,12 +526,22 @@ def check_message(self: Any, path: Path, server: Deployment, found: Found) -> No
         found.append((_MESSAGE["assistant-content-or-tool-calls"], path))
 
 
+def check_chat_template_kwargs(self: Any, path: Path, server: Deployment, found: Found) -> None:
+    """ChatTemplateKwargs: its members' rules, then its own 1, as the spec lists them."""
+    if not (self.thinking_budget is None or self.enable_thinking is None or self.enable_thinking):
+        found.append((_CHAT_TEMPLATE_KWARGS["thinking-budget-needs-thinking"], path))
+
+
 def check_chat_completion_request(self: Any, path: Path, server: Deployment, found: Found) -> None:
-    """ChatCompletionRequest: its members' rules, then its own 40, as the spec lists them."""
+    """ChatCompletionRequest: its members' rules, then its own 42, as the spec lists them."""
     if isinstance(self.messages, list):
         for i1, item1 in enumerate(self.messages):
             if item1 is not None:
                 check_message(item1, (*path, "messages", i1), server, found)
+    if self.chat_template_kwargs is not None:
+        check_chat_template_kwargs(self.chat_template_kwargs, (*path, "chat_template_kwargs"), server, found)
+    if self.response_format is not None:
+        check_response_format(self.response_format, (*path, "response_format"), server, found)
     if not (
         self.use_beam_search is not None
         and self.use_beam_search
@@ -613,6 +662,10 @@ def check_chat_completion_request(self: Any, path: Path, server: Deployment, fou
         or (not self.logprobs)
     ):
         found.append((_CHAT_COMPLETION_REQUEST["tools-exclude-logprobs"], path))
+    if not (
+        self.max_tokens is None or self.max_completion_tokens is None or self.max_tokens == self.max_completion_tokens
+    ):
+        found.append((_CHAT_COMPLETION_REQUEST["max-tokens-agree"], path))
     if not ("prefix_cache" not in server.features or self.logprobs is None or (not self.logprobs)):
         found.append((_CHAT_COMPLETION_REQUEST["prefix-cache-excludes-logprobs"], path))
     if not ("splitfuse" not in server.features or self.logprobs is None or (not self.logprobs)):
@@ -631,6 +684,8 @@ def check_chat_completion_request(self: Any, path: Path, server: Deployment, fou
         found.append((_CHAT_COMPLETION_REQUEST["mtp-excludes-best-of"], path))
     if not ("mtp" not in server.features or self.use_beam_search is None or (not self.use_beam_search)):
         found.append((_CHAT_COMPLETION_REQUEST["mtp-excludes-beams"], path))
+    if not ("mtp" not in server.features or self.response_format is None or self.response_format.type == "text"):
+        found.append((_CHAT_COMPLETION_REQUEST["mtp-excludes-response-format"], path))
     if not (server.model_type != "deepseek" or self.n is None or self.n <= 1):
         found.append((_CHAT_COMPLETION_REQUEST["deepseek-excludes-n"], path))
     if not (server.model_type != "deepseek" or self.best_of is None or self.best_of <= 1):
@@ -664,7 +719,9 @@ def check_chat_completion_request(self: Any, path: Path, server: Deployment, fou
 
 
 def check_completion_request(self: Any, path: Path, server: Deployment, found: Found) -> None:
-    """CompletionRequest: its members' rules, then its own 24, as the spec lists them."""
+    """CompletionRequest: its members' rules, then its own 25, as the spec lists them."""
+    if self.response_format is not None:
+        check_response_format(self.response_format, (*path, "response_format"), server, found)
     if not (
         self.use_beam_search is not None
         and self.use_beam_search
@@ -723,6 +780,8 @@ def check_completion_request(self: Any, path: Path, server: Deployment, found: F
         found.append((_COMPLETION_REQUEST["mtp-excludes-best-of"], path))
     if not ("mtp" not in server.features or self.use_beam_search is None or (not self.use_beam_search)):
         found.append((_COMPLETION_REQUEST["mtp-excludes-beams"], path))
+    if not ("mtp" not in server.features or self.response_format is None or self.response_format.type == "text"):
+        found.append((_COMPLETION_REQUEST["mtp-excludes-response-format"], path))
     if not (server.model_type != "deepseek" or self.n is None or self.n <= 1):
         found.append((_COMPLETION_REQUEST["deepseek-excludes-n"], path))
     if not (server.model_type != "deepseek" or self.best_of is None or self.best_of <= 1):
@@ -773,8 +832,10 @@ def normalise_completion_request(self: Any, server: Deployment) -> None:
 
 Check = Callable[[Any, Path, Deployment, Found], None]
 CHECKS: Final[dict[str, Check]] = {
+    "ResponseFormat": check_response_format,
     "ContentPart": check_content_part,
     "Message": check_message,
+    "ChatTemplateKwargs": check_chat_template_kwargs,
     "ChatCompletionRequest": check_chat_completion_request,
     "CompletionRequest": check_completion_request,
 }

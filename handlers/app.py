@@ -37,7 +37,10 @@ from generated.operations import (
     GetHealthHandler,
     GetModelHandler,
     ListModelsHandler,
+    LoadLoraAdapterHandler,
+    UnloadLoraAdapterHandler,
 )
+from handlers.adapters import AdaptersHandler
 from handlers.call import Call
 from handlers.chat import ChatHandler
 from handlers.completions import CompletionHandler
@@ -106,6 +109,12 @@ def operations(service: Service) -> Operations:
     def completion(call: Call) -> CreateCompletionHandler:
         return CompletionHandler(service, call)
 
+    def load_adapter(_: Call) -> LoadLoraAdapterHandler:
+        return AdaptersHandler(service).load
+
+    def unload_adapter(_: Call) -> UnloadLoraAdapterHandler:
+        return AdaptersHandler(service).unload
+
     models = ModelsHandler(service)
     list_models: ListModelsHandler = models.list_models
     get_model: GetModelHandler = models.get_model
@@ -116,6 +125,8 @@ def operations(service: Service) -> Operations:
         "list_models": list_models,
         "get_model": get_model,
         "get_health": get_health,
+        "load_lora_adapter": WithBody(load_adapter),
+        "unload_lora_adapter": WithBody(unload_adapter),
     }
 
 

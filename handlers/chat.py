@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
 
-from engine.text.tools import CallPiece, ToolCallParser
-from engine.types import Request, Stats
+from engine.types import CallPiece, Request, Stats
 from generated.models import (
     AssistantMessage,
     CalledFunction,
@@ -18,22 +17,24 @@ from generated.models import (
     ToolCall,
 )
 from generated.operations import CreateChatCompletion, CreateChatCompletionAnswer
-from handlers import forced_calls
 from handlers.call import Call
+from handlers.constraints import held_chat
 from handlers.generate import answer
 from handlers.logprobs import chat_logprobs
-from handlers.messages import tools_in_use
+from handlers.requests import engine_request
 from handlers.running import Gathered
-from handlers.sampling import Choices, choices, sampling_params, stop_strings
+from handlers.sampling import Choices
 from handlers.service import Service
-from handlers.stream import AnswerHead, ChatEncoder, EventStream, new_call_id
-from handlers.usage import decode_times_ms, prefill_time_ms, usage
+from handlers.stream import AnswerHead, ChatEncoder, EventStream
+from handlers.unsupported import refuse_thinking_budget
+from handlers.usage import decode_times_ms, prefill_time_ms, rounds, total_usage
 
-Reason = Literal["stop", "length", "tool_calls"]
+NewId = Callable[[], str]
+"""Makes an id for a tool call."""
 
 
 class ChatHandler:
-    """Answers one conversation; made for one call."""
+    """Answers one conversation; made for one call. It is the ``Endpoint`` of chat."""
 
     def __init__(self, service: Service, call: Call) -> None:
         self._service = service
@@ -45,87 +46,86 @@ class ChatHandler:
         Raises:
             Problem: every refusal, and every failure before the first token.
         """
-        service, call, body = self._service, self._call, request
-        service.check_model(body.model)
-        wanted = choices(body, service.settings.max_n)
-        prepared = await self._prepare(body, wanted)
-        head = AnswerHead(call.request_id, call.now(), body.model)
-        names = [tool.function.name for tool in body.tools or ()] if tools_in_use(body) else None
-        full_text = service.settings.full_text_enabled
-        found = await answer(
-            service,
-            call,
-            prepared,
-            wanted,
-            stream=bool(body.stream),
-            whole=lambda gathered, stats: whole_answer(head, gathered, stats, names),
-            beam_chunk=lambda gathered, stats: beam_chunk(head, gathered, stats, names),
-            encoder=lambda stats: ChatEncoder(
-                head, wanted.count, stats, openai_form=service.openai_form, full_text=full_text, tool_names=names
-            ),
-        )
+        found = await answer(self._service, self._call, request, self)
         return CreateChatCompletion.Stream(found) if isinstance(found, EventStream) else CreateChatCompletion.Ok(found)
 
-    async def _prepare(self, body: ChatCompletionRequest, wanted: Choices) -> Request:
+    async def prepare(self, body: ChatCompletionRequest, wanted: Choices) -> Request:
+        """See ``Endpoint.prepare``."""
         service = self._service
-        forced = forced_calls.forced_text(body, service.forces_tool_calls)
-        forced_calls.refuse_strict(body, service.forces_tool_calls)
+        refuse_thinking_budget(body)
         info, limits = service.ready()
         ids = await service.prompts.chat(body, limits, info.vocab_size, self._call.body_bytes)
-        sampling = sampling_params(
+        form = service.forms.chat(body, ids)
+        return engine_request(
+            service,
             body,
             wanted,
+            ids,
             logprobs=(body.top_logprobs or 0) if body.logprobs else None,
-            max_tokens=limits.output_tokens(len(ids), body.max_tokens),
-            vocab_size=info.vocab_size,
-            model=service.defaults,
+            form=form,
+            held=await held_chat(service, body, form),
         )
-        return Request(
-            request_id=service.engine_id(),
-            prompt_ids=tuple(ids),
-            sampling=sampling,
-            stop=stop_strings(body),
-            include_stop_str_in_output=bool(body.include_stop_str_in_output),
-            skip_special_tokens=body.skip_special_tokens is not False,
-            forced_text=forced,
+
+    def whole(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> ChatCompletion:
+        """See ``Endpoint.whole``."""
+        return whole_answer(head, gathered, stats, self._service.forms.new_call_id)
+
+    def beam_chunk(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> ChatCompletionChunk:
+        """See ``Endpoint.beam_chunk``."""
+        return beam_chunk(head, gathered, stats, self._service.forms.new_call_id)
+
+    def encoder(self, head: AnswerHead, count: int, stats: Stats, *, usage_apart: bool) -> ChatEncoder:
+        """See ``Endpoint.encoder``."""
+        service = self._service
+        return ChatEncoder(
+            head,
+            count,
+            stats,
+            openai_form=service.openai_form,
+            full_text=service.settings.full_text_enabled,
+            new_call_id=service.forms.new_call_id,
+            usage_apart=usage_apart,
         )
 
 
-def whole_answer(head: AnswerHead, gathered: list[Gathered], stats: Stats, tools: list[str] | None) -> ChatCompletion:
+def whole_answer(head: AnswerHead, gathered: list[Gathered], stats: Stats, new_call_id: NewId) -> ChatCompletion:
     """The whole answer: all choices, the usage of all of them, and the times of the rounds."""
-    rounds = max(choice.token_count for choice in gathered)
-    made = []
-    for index, choice in enumerate(gathered):
-        message, reason = _message(choice, tools)
-        logprobs = chat_logprobs(choice.tokens) if choice.tokens else None
-        made.append(ChatChoice(index=index, message=message, logprobs=logprobs, finish_reason=reason))
+    made = [
+        ChatChoice(
+            index=index,
+            message=_message(choice, new_call_id),
+            logprobs=chat_logprobs(choice.tokens) if choice.tokens else None,
+            finish_reason=choice.ended,
+        )
+        for index, choice in enumerate(gathered)
+    ]
     return ChatCompletion(
         id=head.id,
         object="chat.completion",
         created=head.created,
         model=head.model,
         choices=made,
-        usage=usage(stats, sum(choice.token_count for choice in gathered), rounds),
+        usage=total_usage(stats, gathered),
         prefill_time=prefill_time_ms(stats),
-        decode_time_arr=decode_times_ms(stats, rounds),
+        decode_time_arr=decode_times_ms(stats, rounds(gathered)),
     )
 
 
-def beam_chunk(
-    head: AnswerHead, gathered: list[Gathered], stats: Stats, tools: list[str] | None
-) -> ChatCompletionChunk:
+def beam_chunk(head: AnswerHead, gathered: list[Gathered], stats: Stats, new_call_id: NewId) -> ChatCompletionChunk:
     """The one event of a beam search: all choices, each text in ``delta`` and in ``message``, the total usage."""
-    rounds = max(choice.token_count for choice in gathered)
     made = []
     for index, choice in enumerate(gathered):
-        message, reason = _message(choice, tools)
+        message = _message(choice, new_call_id)
+        delta = ChatDelta(role="assistant", content=message.content)
+        if message.reasoning_content is not None:
+            delta.reasoning_content = message.reasoning_content
         made.append(
             ChatChunkChoice(
                 index=index,
-                delta=ChatDelta(role="assistant", content=message.content),
+                delta=delta,
                 message=message,
                 logprobs=chat_logprobs(choice.tokens) if choice.tokens else None,
-                finish_reason=reason,
+                finish_reason=choice.ended,
             )
         )
     return ChatCompletionChunk(
@@ -133,29 +133,27 @@ def beam_chunk(
         object="chat.completion.chunk",
         created=head.created,
         model=head.model,
-        usage=usage(stats, sum(choice.token_count for choice in gathered), rounds),
+        usage=total_usage(stats, gathered),
         choices=made,
     )
 
 
-def _message(choice: Gathered, tools: list[str] | None) -> tuple[AssistantMessage, Reason]:
-    """The message of one choice and its finish reason, tool calls taken out of the text where tools are in use."""
-    ended = choice.ended
-    if tools is None:
-        return AssistantMessage(role="assistant", content=choice.text, tool_calls=[]), ended
-    parser = ToolCallParser(tools)
-    content = ""
+def _message(choice: Gathered, new_call_id: NewId) -> AssistantMessage:
+    """The message of one choice; ``reasoning_content`` is there only where there was thinking."""
+    message = AssistantMessage(role="assistant", content=choice.text, tool_calls=_tool_calls(choice.calls, new_call_id))
+    if choice.reasoning:
+        message.reasoning_content = choice.reasoning
+    return message
+
+
+def _tool_calls(pieces: list[CallPiece], new_call_id: NewId) -> list[ToolCall]:
+    """The whole calls of their pieces."""
     calls: list[tuple[str, list[str]]] = []
-    for piece in parser.feed(choice.text) + parser.finish():
-        if not isinstance(piece, CallPiece):
-            content += piece
-        elif piece.name is not None:
-            calls.append((piece.name, [piece.arguments]))
-        else:
-            calls[piece.index][1].append(piece.arguments)
-    made = [
+    for piece in pieces:
+        if piece.name is not None:
+            calls.append((piece.name, []))
+        calls[piece.index][1].append(piece.arguments)
+    return [
         ToolCall(function=CalledFunction(name=name, arguments="".join(parts)), id=new_call_id(), type="function")
         for name, parts in calls
     ]
-    reason: Reason = "tool_calls" if made and not parser.cut_short else ended
-    return AssistantMessage(role="assistant", content=content, tool_calls=made), reason

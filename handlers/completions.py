@@ -13,17 +13,19 @@ from generated.models import (
 )
 from generated.operations import CreateCompletion, CreateCompletionAnswer
 from handlers.call import Call
+from handlers.constraints import held_completion
 from handlers.generate import answer
 from handlers.logprobs import completion_logprobs
+from handlers.requests import engine_request
 from handlers.running import Gathered
-from handlers.sampling import Choices, choices, sampling_params, stop_strings
+from handlers.sampling import Choices
 from handlers.service import Service
 from handlers.stream import AnswerHead, CompletionEncoder, EventStream
-from handlers.usage import usage
+from handlers.usage import total_usage
 
 
 class CompletionHandler:
-    """Continues one text; made for one call."""
+    """Continues one text; made for one call. It is the ``Endpoint`` of text completions."""
 
     def __init__(self, service: Service, call: Call) -> None:
         self._service = service
@@ -35,44 +37,31 @@ class CompletionHandler:
         Raises:
             Problem: every refusal, and every failure before the first token.
         """
-        service, call, body = self._service, self._call, request
-        service.check_model(body.model)
-        wanted = choices(body, service.settings.max_n)
-        prepared = await self._prepare(body, wanted)
-        head = AnswerHead(call.request_id, call.now(), body.model)
-        found = await answer(
-            service,
-            call,
-            prepared,
-            wanted,
-            stream=bool(body.stream),
-            whole=lambda gathered, stats: whole_answer(head, gathered, stats),
-            beam_chunk=lambda gathered, stats: beam_chunk(head, gathered, stats),
-            encoder=lambda stats: CompletionEncoder(head, wanted.count, stats),
-        )
+        found = await answer(self._service, self._call, request, self)
         return CreateCompletion.Stream(found) if isinstance(found, EventStream) else CreateCompletion.Ok(found)
 
-    async def _prepare(self, body: CompletionRequest, wanted: Choices) -> Request:
+    async def prepare(self, body: CompletionRequest, wanted: Choices) -> Request:
+        """See ``Endpoint.prepare``."""
         service = self._service
         info, limits = service.ready()
         ids = await service.prompts.completion(body, limits, info.vocab_size)
-        sampling = sampling_params(
-            body,
-            wanted,
-            logprobs=body.logprobs,
-            max_tokens=limits.output_tokens(len(ids), body.max_tokens),
-            vocab_size=info.vocab_size,
-            model=service.defaults,
+        form = service.forms.completion(ids)
+        held = await held_completion(service, body, form)
+        return engine_request(
+            service, body, wanted, ids, logprobs=body.logprobs, form=form, held=held, continues_prompt=True
         )
-        return Request(
-            request_id=service.engine_id(),
-            prompt_ids=tuple(ids),
-            sampling=sampling,
-            stop=stop_strings(body),
-            include_stop_str_in_output=bool(body.include_stop_str_in_output),
-            skip_special_tokens=body.skip_special_tokens is not False,
-            continues_prompt=True,
-        )
+
+    def whole(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> Completion:
+        """See ``Endpoint.whole``."""
+        return whole_answer(head, gathered, stats)
+
+    def beam_chunk(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> CompletionChunk:
+        """See ``Endpoint.beam_chunk``."""
+        return beam_chunk(head, gathered, stats)
+
+    def encoder(self, head: AnswerHead, count: int, stats: Stats, *, usage_apart: bool) -> CompletionEncoder:
+        """See ``Endpoint.encoder``."""
+        return CompletionEncoder(head, count, stats, usage_apart=usage_apart)
 
 
 def whole_answer(head: AnswerHead, gathered: list[Gathered], stats: Stats) -> Completion:
@@ -93,7 +82,7 @@ def whole_answer(head: AnswerHead, gathered: list[Gathered], stats: Stats) -> Co
         created=head.created,
         model=head.model,
         choices=made,
-        usage=usage(stats, sum(choice.token_count for choice in gathered), _rounds(gathered)),
+        usage=total_usage(stats, gathered),
     )
 
 
@@ -115,12 +104,8 @@ def beam_chunk(head: AnswerHead, gathered: list[Gathered], stats: Stats) -> Comp
         created=head.created,
         model=head.model,
         choices=made,
-        usage=usage(stats, sum(choice.token_count for choice in gathered), _rounds(gathered)),
+        usage=total_usage(stats, gathered),
     )
-
-
-def _rounds(gathered: list[Gathered]) -> int:
-    return max(choice.token_count for choice in gathered)
 
 
 def _running_on(gathered: list[Gathered]) -> list[CompletionLogprobs | None]:

@@ -5,16 +5,21 @@ text. To tell the two apart after rendering, every such string that a client sen
 Unicode's private use area, one that occurs nowhere else) after its first character; the rendered text is encoded in one
 piece, where the marked string is no control token any more, and the marker's own tokens are taken out of the ids.
 What stays spells exactly the client's text. A text without control strings is encoded as it is, untouched.
+
+Control strings are the special tokens, and added tokens that are written like them (``<｜User｜>``), which some
+vocabularies do not call special. Tokens such as ``<think>`` and ``<tool_call>`` are markup that system prompts and
+earlier answers rightly carry; in a tool's result, which nobody has vouched for, they are text as well.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from handlers.errors import refused
 
+_TAG = re.compile(r"[<\[].+[>\]]")
 _MARKERS = [chr(code) for code in range(0xE0F0, 0xF800, 0x51)]
 
 
@@ -22,13 +27,11 @@ class Vocabulary(Protocol):
     """The part of a tokenizer that this needs."""
 
     special_ids: frozenset[int]
+    added_tokens: Mapping[int, str]
+    """Special and other added tokens, as the vocabulary spells them."""
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Token ids of a text."""
-        ...
-
-    def decode(self, ids: list[int], *, skip_special_tokens: bool) -> str:
-        """Text of token ids."""
         ...
 
     def token_bytes(self, token_id: int) -> bytes:
@@ -41,37 +44,39 @@ class ControlTokens:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        decoded = (vocabulary.decode([token], skip_special_tokens=False).strip() for token in vocabulary.special_ids)
-        strings = sorted({text for text in decoded if text}, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, strings))) if strings else None
+        added = {token: text.strip() for token, text in vocabulary.added_tokens.items() if text.strip()}
+        tags = {text for text in added.values() if _TAG.fullmatch(text)}
+        special = {text for token, text in added.items() if token in vocabulary.special_ids}
+        self._control = _pattern(special | {text for text in tags if "|" in text or "｜" in text})
+        self._tags = _pattern(special | tags)
         # Looking for a few short beginnings first is much faster than the pattern on long texts.
-        self._beginnings = sorted({text[:2] for text in strings})
+        self._beginnings = sorted({text[:2] for text in special | tags})
 
     def occurs_in(self, value: Any) -> bool:
-        """Whether any string inside ``value`` (lists and dicts are searched) holds a control string."""
+        """Whether any string inside ``value`` (lists and dicts are searched) holds a control string or a tag."""
         if isinstance(value, str):
-            if self._pattern is None or not any(beginning in value for beginning in self._beginnings):
+            if self._tags is None or not any(beginning in value for beginning in self._beginnings):
                 return False
-            return self._pattern.search(value) is not None
+            return self._tags.search(value) is not None
         if isinstance(value, dict):
             return any(self.occurs_in(key) or self.occurs_in(item) for key, item in value.items())
         return isinstance(value, list) and any(map(self.occurs_in, value))
 
     def marker_for(self, *texts: Any) -> str:
-        """A marker character that occurs nowhere in ``texts``.
+        """A marker character that occurs nowhere in ``texts``, not as a JSON escape either.
 
         Raises:
             Problem: 422 when every candidate is taken.
         """
         everything = "".join(map(_all_text, texts))
         for marker in _MARKERS:
-            if marker not in everything:
+            if marker not in everything and _escaped(marker) not in everything.lower():
                 return marker
         raise refused("unsupported", "The messages hold control tokens and private use characters together", "messages")
 
-    def marked(self, value: Any, marker: str) -> Any:
-        """A copy of ``value`` whose control strings carry the marker."""
-        pattern = self._pattern
+    def marked(self, value: Any, marker: str, *, data: bool = False) -> Any:
+        """A copy of ``value`` whose control strings carry the marker; with ``data``, all that is written like a tag."""
+        pattern = self._tags if data else self._control
         if pattern is None:
             return value
 
@@ -86,6 +91,7 @@ class ControlTokens:
         Raises:
             Problem: 422 where this tokenizer does not keep the marker apart, so that nothing can be promised.
         """
+        rendered = rendered.replace(_escaped(marker), marker)  # a template may write JSON in ASCII
         ids = self._vocabulary.encode(rendered, add_special_tokens=False)
         wanted = marker.encode()
         kept: list[int] = []
@@ -115,6 +121,15 @@ class ControlTokens:
             if not wanted.startswith(spelled):
                 return 0
         return 0
+
+
+def _pattern(strings: set[str]) -> re.Pattern[str] | None:
+    longest_first = sorted(strings, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first))) if strings else None
+
+
+def _escaped(marker: str) -> str:
+    return f"\\u{ord(marker):04x}"
 
 
 def _map_text(value: Any, change: Callable[[str], str]) -> Any:

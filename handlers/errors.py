@@ -40,6 +40,8 @@ _ENGINE_STATUS: Final[Mapping[FailureCode, int]] = {
     "timeout": 500,
     "internal": 500,
     "too_long": 422,
+    "unsupported": 422,
+    "unknown_model": 422,
 }
 
 DONE = b"data: [DONE]\n\n"

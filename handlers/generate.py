@@ -1,53 +1,68 @@
-"""What both endpoints do with a prepared request: run it, and answer whole, as a stream, or with beams as one event."""
+"""What both endpoints do with a validated body: prepare it, run it, and answer whole, as a stream, or with beams."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from engine.types import EngineError, Request, Stats
 from generated.base import ContractModel
 from handlers.call import Call
 from handlers.running import Gathered, Running, gather
-from handlers.sampling import Choices
+from handlers.sampling import AnyRequest, Choices, choices
 from handlers.service import Service
-from handlers.stream import Encoder, EventStream, live, single
+from handlers.stream import AnswerHead, Encoder, EventStream, live, single
 
-_A = TypeVar("_A", bound=ContractModel)
-Make = Callable[[list[Gathered], Stats], _A]
-"""Builds an answer from its finished choices."""
+_B = TypeVar("_B", bound=AnyRequest, contravariant=True)
+_A = TypeVar("_A", bound=ContractModel, covariant=True)
 
 
-async def answer(
-    service: Service,
-    call: Call,
-    request: Request,
-    wanted: Choices,
-    *,
-    stream: bool,
-    whole: Make[_A],
-    beam_chunk: Make[ContractModel],
-    encoder: Callable[[Stats], Encoder],
-) -> _A | EventStream:
+class Endpoint(Protocol[_B, _A]):
+    """What an endpoint has of its own."""
+
+    async def prepare(self, body: _B, wanted: Choices) -> Request:
+        """The engine's request. Raises Problem for every refusal."""
+        ...
+
+    def whole(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> _A:
+        """The whole answer of finished choices."""
+        ...
+
+    def beam_chunk(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> ContractModel:
+        """The one event of a streamed beam search."""
+        ...
+
+    def encoder(self, head: AnswerHead, count: int, stats: Stats, *, usage_apart: bool) -> Encoder:
+        """Writes the events of ``count`` choices."""
+        ...
+
+
+async def answer(service: Service, call: Call, body: _B, endpoint: Endpoint[_B, _A]) -> _A | EventStream:
     """Submit the request and wait for its first round, so that a failure until then is an ordinary error answer.
 
     Raises:
-        Problem: the engine refused or failed.
+        Problem: every refusal, and every failure before the first token.
         ClientGone: the client has disconnected.
     """
+    service.check_model(body.model)
+    wanted = choices(body, service.settings.max_n)
+    request = await endpoint.prepare(body, wanted)
+    head = AnswerHead(call.request_id, call.now(), body.model)
     running: Running | None = None
     try:
         running = Running(service.front.submit(request), call.receive, service.timeouts, call.begun_s)
         first = await running.first_round()
-        if stream and not wanted.beams:
-            events = live(running, first, encoder(running.generation.stats), service.problem)
+        if body.stream and not wanted.beams:
+            # In MindIE's form usage always stands in the choices' last events.
+            apart = service.openai_form and body.stream_options is not None and bool(body.stream_options.include_usage)
+            encoder = endpoint.encoder(head, wanted.count, running.generation.stats, usage_apart=apart)
+            events = live(running, first, encoder, service.problem)
             running = None  # the stream closes it
             return events
-        choices = await gather(running, first, wanted.count, ranked=wanted.ranked)
+        gathered = await gather(running, first, wanted.count, ranked=wanted.ranked)
         stats = running.generation.stats
-        if stream:
-            return single(beam_chunk(choices, stats).wire_json().encode())
-        return whole(choices, stats)
+        if body.stream:
+            return single(endpoint.beam_chunk(head, gathered, stats).wire_json().encode())
+        return endpoint.whole(head, gathered, stats)
     except EngineError as error:
         raise service.problem(error) from None
     finally:

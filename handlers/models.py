@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Final
 
 from generated.models import Model, ModelList
@@ -35,8 +36,14 @@ class ModelsHandler:
         return GetModel.Ok(self._model(model))
 
     def _model(self, name: str) -> Model:
-        made = Model(id=name, object="model", created=self._service.created, owned_by=OWNER)
-        info = self._service.front.info
+        service = self._service
+        folder = next((adapter.folder for adapter in service.front.adapters.ready if adapter.name == name), None)
+        parent = None if service.adapter_of(name) is None else service.settings.model_name
+        made = Model(id=name, object="model", created=service.created, owned_by=OWNER, parent=parent)
+        root = service.settings.weights_name if folder is None else PurePath(folder).name
+        if root is not None:
+            made.root = root
+        info = service.front.info
         if info is not None:
-            made.max_model_len = Limits.of(self._service.settings, info.max_position_embeddings).max_seq_len
+            made.max_model_len = Limits.of(service.settings, info.max_position_embeddings).max_seq_len
         return made

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from jinja2.exceptions import TemplateError
-from transformers.utils.chat_template_utils import render_jinja_template
-
+from engine.text.parsers.family import ToolFamily
+from engine.text.parsers.hermes import HERMES
 from engine.text.tokenizer import TextTokenizer
 from generated.models import ChatCompletionRequest, CompletionRequest
 from handlers import messages as plain
+from handlers.chat_jinja import environment
 from handlers.control_tokens import ControlTokens
 from handlers.errors import Problem, refused
 from handlers.settings import Limits, Settings
-from handlers.template_pool import TemplatePool, complaint
+from handlers.template_faults import Source, text_of
+from handlers.template_file import requested_template
+from handlers.template_forms import CallForm, ChatTemplate, Conversation
+from handlers.template_pool import TemplatePool
 
 OFF_LOOP_CHARS: Final = 16_000
 """Prompts longer than this are rendered and tokenised in a thread, since the event loop serves everybody."""
@@ -27,31 +29,27 @@ PIECE_CHARS: Final = 65_536
 _CUT_TOKENS: Final = 16
 """More tokens than a cut between two pieces can add."""
 
-_RENDERER_NAMES: Final = ("conversations", "return_assistant_tokens_mask", "continue_final_message")
-_TEMPLATE_FILE_BYTES = 1024 * 1024
+_OBSERVATION: Final = "<|observation|>"
+"""Opens a tool's result in GLM's vocabularies; their older templates know no role named tool."""
 _T = TypeVar("_T")
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A conversation as a template takes it."""
-
-    forms: list[list[dict[str, Any]]]
-    """The messages, in the forms to try in turn: tool arguments as objects, then as text."""
-    tools: list[dict[str, Any]] | None
-    marker: str | None
-    """What marks control strings in the texts; None where there are none."""
+_MODEL: Final = Source("The model's chat template", "the model's chat template", None, sys.maxsize, sys.maxsize)
 
 
 class PromptMaker:
     """Renders and tokenises prompts for one tokenizer."""
 
-    def __init__(self, tokenizer: TextTokenizer, settings: Settings, pool: TemplatePool) -> None:
+    def __init__(
+        self, tokenizer: TextTokenizer, settings: Settings, pool: TemplatePool, family: ToolFamily = HERMES
+    ) -> None:
+        """``family``: how the model writes calls, told where a template has no place for tools."""
         self._tokenizer = tokenizer
         self._settings = settings
         self._pool = pool
         self._control = ControlTokens(tokenizer)
+        self._family = family
+        self._environment = environment()
+        self._compiled: dict[str, ChatTemplate] = {}
+        self._observer = "observation" if _OBSERVATION in tokenizer.added_tokens.values() else "tool"
         own = tokenizer.encode("", add_special_tokens=True)
         bos = tokenizer.bos_token
         bos_ids = tokenizer.encode(bos, add_special_tokens=False) if bos else []
@@ -71,15 +69,13 @@ class PromptMaker:
         large = body_bytes > OFF_LOOP_CHARS
         template = await self._template(body)
         kwargs = _template_kwargs(body)
-        read = await _maybe_threaded(large, lambda: self._read(body, template, kwargs))
-        rendered = await self._render(body, template, read, kwargs, large)
+        given, marker = await _maybe_threaded(large, lambda: self._read(body, template, kwargs))
+        rendered = await self._render(body, template, given, large)
 
         def finish() -> list[int]:
-            plain_text = rendered.replace(read.marker, "") if read.marker else rendered
+            plain_text = rendered.replace(marker, "") if marker else rendered
             self._refuse_far_too_long(plain_text, limits, "messages")
-            ids = self._encode(rendered, read.marker)
-            _check_roles(read.forms[-1][-len(body.messages) :], rendered)
-            return _checked(ids, limits, vocab_size, "messages")
+            return _checked(self._encode(rendered, marker), limits, vocab_size, "messages")
 
         return await _maybe_threaded(large or len(rendered) > OFF_LOOP_CHARS, finish)
 
@@ -101,19 +97,36 @@ class PromptMaker:
         ids = await _maybe_threaded(len(text) > OFF_LOOP_CHARS, encode)
         return _checked(ids, limits, vocab_size, "prompt")
 
-    def _read(self, body: ChatCompletionRequest, template: str, kwargs: dict[str, Any]) -> _Read:
-        """What the template shall render, control strings of the client marked."""
+    def _read(
+        self, body: ChatCompletionRequest, template: str, kwargs: dict[str, Any]
+    ) -> tuple[Conversation, str | None]:
+        """What the template shall show, and what marks the client's control strings in it; None where it has none."""
         messages = plain.plain_messages(body.messages, template)
-        forms = [messages]
-        if any("tool_calls" in message for message in messages):
-            forms.insert(0, plain.parse_arguments(messages, template))
+        own = [index for index, message in enumerate(messages) if message["role"] not in plain.KNOWN_ROLES]
         tools = plain.plain_tools(body.tools) if plain.tools_in_use(body) else None
-        if tools and "tools" not in template:
-            forms, tools = [plain.with_tools_told(form, tools) for form in forms], None
-        if not self._control.occurs_in([forms, tools]):
-            return _Read(forms, tools, None)
-        marker = self._control.marker_for(template, forms, tools, kwargs)
-        return _Read(self._control.marked(forms, marker), self._control.marked(tools, marker), marker)
+        variables = {**self._tokenizer.special_tokens_map, **self._thinking(), **kwargs}
+        given = Conversation(messages, tools, variables, own, self._observer, self._call_form(messages))
+        if not self._control.occurs_in([messages, tools]):
+            return given, None
+        marker = self._control.marker_for(template, messages, tools, kwargs)
+        marked = [self._control.marked(message, marker, data=message["role"] == "tool") for message in messages]
+        return replace(given, messages=marked, tools=self._control.marked(tools, marker)), marker
+
+    def _call_form(self, messages: list[dict[str, Any]]) -> CallForm:
+        """How calls look in text; where arguments are no JSON there, they are spelled beside the client's own."""
+        family = self._family
+        form = CallForm(family.head, family.tail, family.opens, family.between, family.closes)
+        if family.json_arguments:
+            return form
+        for function in (call["function"] for message in messages for call in message.get("tool_calls") or ()):
+            if function["object"] is not None:
+                function["spelled"] = family.arguments_as(function["object"])
+        return form._replace(sample="<its arguments, name=value, with commas between>")
+
+    def _thinking(self) -> dict[str, Any]:
+        """The model's own switch of its chain of thought, where its tokenizer_config.json has one."""
+        default = self._tokenizer.enable_thinking
+        return {} if default is None else {"enable_thinking": default}
 
     def _refuse_far_too_long(self, text: str, limits: Limits, param: str) -> None:
         """Refuse a text whose tokens no memory should have to hold, after reading as much of it as tells.
@@ -139,62 +152,33 @@ class PromptMaker:
         return ids if ids[: len(self._bos)] == self._bos else self._bos + ids
 
     async def _template(self, body: ChatCompletionRequest) -> str:
-        """The template text: the request's own, or the tokenizer's."""
+        """The template text: the request's own, the deployment's, or the tokenizer's."""
         sent = body.chat_template
-        if sent is None:
-            if self._tokenizer.chat_template is None:
-                message = "The deployed model has no chat template; send one in chat_template, or use /v1/completions"
-                raise refused("unsupported", message, "chat_template")
-            return self._tokenizer.chat_template
-        if sent.startswith("/") and sent.endswith(".jinja") and "\n" not in sent:
-            return await asyncio.to_thread(_read_template, sent, self._settings.chat_template_dir)
-        return sent
-
-    async def _render(
-        self, body: ChatCompletionRequest, template: str, read: _Read, kwargs: dict[str, Any], large: bool
-    ) -> str:
-        """Render the first form of the messages that the template can take."""
-        for messages in read.forms[:-1]:
-            try:
-                return await self._render_once(body, template, messages, read.tools, kwargs, large)
-            except Problem as problem:
-                if problem.param == "messages":  # the template's own words: another try would only repeat them
-                    raise
-        return await self._render_once(body, template, read.forms[-1], read.tools, kwargs, large)
-
-    async def _render_once(
-        self,
-        body: ChatCompletionRequest,
-        template: str,
-        messages: list[dict[str, Any]],
-        tools: list[dict[str, Any]] | None,
-        kwargs: dict[str, Any],
-        large: bool,
-    ) -> str:
-        special = self._tokenizer.special_tokens_map
-        if body.chat_template is not None:
-            own = {"messages": messages, "tools": tools, "add_generation_prompt": True}
-            return await self._pool.render(template, {**special, **kwargs, **own})
-
-        def render() -> str:
-            texts, _ = render_jinja_template(
-                conversations=[messages],
-                tools=tools,
-                chat_template=template,
-                add_generation_prompt=True,
-                **{**special, **kwargs},
+        if sent is not None:
+            if sent.startswith("/") and sent.endswith(".jinja") and "\n" not in sent:
+                return await asyncio.to_thread(requested_template, sent, self._settings.chat_template_dir)
+            return sent
+        if self._settings.chat_template is not None:
+            return self._settings.chat_template
+        named = self._tokenizer.chat_templates
+        name = "tool_use" if "tool_use" in named and plain.tools_in_use(body) else "default"
+        if name not in named:
+            known = f" (its templates are named {', '.join(sorted(named))})" if named else ""
+            message = (
+                f"The deployed model has no default chat template{known}; "
+                "send one in chat_template, or use /v1/completions"
             )
-            text: str = texts[0]
-            return text
+            raise refused("unsupported", message, "chat_template")
+        return named[name]
 
-        try:
-            return await _maybe_threaded(large, render)
-        except Exception as error:
-            if type(error) is TemplateError:
-                raise complaint(str(error)) from None
-            _log.warning("the model's chat template failed: %r", error)
-            message = "The model's chat template cannot render these messages, tools and chat_template_kwargs together"
-            raise refused("template_error", message, None) from None
+    async def _render(self, body: ChatCompletionRequest, template: str, given: Conversation, large: bool) -> str:
+        if body.chat_template is not None:
+            return await self._pool.render(template, given)
+        trusted = self._compiled.get(template)
+        if trusted is None:
+            trusted = self._compiled[template] = ChatTemplate(self._environment, template)
+        made = await _maybe_threaded(large, lambda: trusted.render(given, sys.maxsize))
+        return text_of(made, given, _MODEL)
 
 
 async def _maybe_threaded(threaded: bool, work: Callable[[], _T]) -> _T:
@@ -203,46 +187,7 @@ async def _maybe_threaded(threaded: bool, work: Callable[[], _T]) -> _T:
 
 def _template_kwargs(body: ChatCompletionRequest) -> dict[str, Any]:
     sent = body.chat_template_kwargs
-    if sent is None:
-        return {}
-    kwargs: dict[str, Any] = sent if isinstance(sent, dict) else sent.model_dump(exclude_unset=True)
-    for name in _RENDERER_NAMES:
-        if name in kwargs:
-            param = f"chat_template_kwargs.{name}"
-            raise refused("unsupported", f"{param} is a name that the server's renderer keeps for itself", param)
-    return kwargs
-
-
-def _check_roles(messages: list[dict[str, Any]], rendered: str) -> None:
-    """Refuse a role of the client's own that the template passed over in silence."""
-    position = 0  # templates write messages in their order, so that looking for all of them reads the text once
-    for index, message in enumerate(messages):
-        if message["role"] in plain.KNOWN_ROLES:
-            continue
-        content = message["content"].strip()
-        found = rendered.find(content, position)
-        if found >= 0:
-            position = found
-        elif content not in rendered:
-            path = f"messages[{index}].role"
-            shown = message["role"]
-            raise refused("template_error", f"{path} is {shown!r}, a role that the chat template leaves out", path)
-
-
-def _read_template(path: str, folder: Path | None) -> str:
-    """The text of a template file inside the allowed folder, after following links."""
-    if folder is None:
-        message = "This deployment takes no chat_template files; send the template's text"
-        raise refused("unsupported", message, "chat_template")
-    allowed = folder.resolve()
-    try:
-        file = Path(path).resolve(strict=True)
-        if file.is_relative_to(allowed) and file.is_file() and file.stat().st_size <= _TEMPLATE_FILE_BYTES:
-            return file.read_text(encoding="utf-8")
-    except (OSError, ValueError, RuntimeError):
-        pass
-    message = "chat_template names no readable .jinja file of at most 1 MiB in the folder that this deployment allows"
-    raise refused("template_error", message, "chat_template")
+    return {} if sent is None else sent.model_dump(exclude_unset=True)
 
 
 def _checked(ids: list[int], limits: Limits, vocab_size: int, param: str) -> list[int]:

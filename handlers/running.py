@@ -10,7 +10,7 @@ from typing import Final
 from starlette.types import Receive
 
 from engine.generation import Generation
-from engine.types import ChoiceDelta, EngineError, FinishReason, TokenText
+from engine.types import AnswerReason, CallPiece, ChoiceDelta, EngineError, TokenText
 
 _TOKEN_LATE: Final = (
     "No token came within {s:g} s, the longest that this deployment waits for one (its setting tokenTimeout)"
@@ -108,13 +108,22 @@ class Gathered:
     tokens: list[TokenText] = field(default_factory=list)
     token_count: int = 0
     logprob_sum: float = 0.0
-    finish_reason: FinishReason | None = None
+    finish_reason: AnswerReason | None = None
     stop_reason: str | int | None = None
+    reasoning_pieces: list[str] = field(default_factory=list)
+    calls: list[CallPiece] = field(default_factory=list)
+    reasoning_tokens: int | None = None
+    """None where the model does not think."""
 
     @property
     def text(self) -> str:
         """All of the choice's text."""
         return "".join(self.pieces)
+
+    @property
+    def reasoning(self) -> str:
+        """All of the choice's thinking."""
+        return "".join(self.reasoning_pieces)
 
     @property
     def mean_logprob(self) -> float:
@@ -125,15 +134,19 @@ class Gathered:
         """Take the next delta of this choice."""
         if delta.text:
             self.pieces.append(delta.text)
+        if delta.reasoning:
+            self.reasoning_pieces.append(delta.reasoning)
+        self.calls += delta.calls
         self.tokens += delta.tokens
         self.token_count += delta.token_count
         self.logprob_sum += delta.logprob_sum
         if delta.finish_reason is not None:
             self.finish_reason = delta.finish_reason
             self.stop_reason = delta.stop_reason
+            self.reasoning_tokens = delta.reasoning_tokens
 
     @property
-    def ended(self) -> FinishReason:
+    def ended(self) -> AnswerReason:
         """Why the choice ended.
 
         Raises:

@@ -81,6 +81,13 @@ def sampling_params(
     )
 
 
+def most_tokens(body: AnyRequest) -> int | None:
+    """The request's own bound on the output tokens. On chat it has two names; the contract refuses two that differ."""
+    if body.max_tokens is None and isinstance(body, ChatCompletionRequest):
+        return body.max_completion_tokens
+    return body.max_tokens
+
+
 def stop_strings(body: AnyRequest) -> tuple[str, ...]:
     """The stop strings as the engine takes them."""
     if body.stop is None:

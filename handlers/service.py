@@ -6,12 +6,15 @@ import itertools
 import time
 
 from engine.front import Front
+from engine.text.parsers.hermes import HERMES
 from engine.types import EngineError, ModelInfo
 from generated.rules import Deployment
+from handlers.answer_forms import AnswerForms, check_parsers
 from handlers.defaults import ModelDefaults
 from handlers.errors import Problem, from_engine, refused
 from handlers.prompt import PromptMaker
 from handlers.running import Timeouts
+from handlers.schema_pool import SchemaPool
 from handlers.settings import Limits, Settings
 from handlers.strict_json import JsonLimits
 from handlers.template_pool import TemplatePool
@@ -21,6 +24,8 @@ class Service:
     """One running server. Belongs to one event loop."""
 
     def __init__(self, settings: Settings, front: Front, defaults: ModelDefaults | None = None) -> None:
+        """Raises ValueError for a parser's name that no family has."""
+        check_parsers(settings)
         self.front = front
         self.defaults = defaults or ModelDefaults()
         self.created = int(time.time())
@@ -30,7 +35,10 @@ class Service:
         self._json_limits = settings.json_limits()
         self._timeouts = Timeouts(settings.token_timeout, settings.e2e_timeout)
         self._pool = TemplatePool(settings)
+        self.schemas = SchemaPool(settings)
+        """Makes grammars of the schemas that answers are held to."""
         self._prompts: PromptMaker | None = None
+        self._forms: AnswerForms | None = None
         self._numbers = itertools.count(1)
 
     @property
@@ -72,13 +80,25 @@ class Service:
     def prompts(self) -> PromptMaker:
         """Renders and tokenises; made at first use, when the front has its tokenizer."""
         if self._prompts is None:
-            self._prompts = PromptMaker(self.front.tokenizer, self._settings, self._pool)
+            family = self.forms.tools or HERMES
+            self._prompts = PromptMaker(self.front.tokenizer, self._settings, self._pool, family)
         return self._prompts
+
+    @property
+    def forms(self) -> AnswerForms:
+        """How answers are taken apart; made at first use, when the front has its tokenizer."""
+        if self._forms is None:
+            self._forms = AnswerForms(self.front.tokenizer, self._settings)
+        return self._forms
 
     @property
     def model_names(self) -> list[str]:
         """The names that a request may use, the deployed model's first."""
-        return [self._settings.model_name, *self._settings.lora_names]
+        return [self._settings.model_name, *(adapter.name for adapter in self.front.adapters.ready)]
+
+    def adapter_of(self, name: str) -> str | None:
+        """The adapter that a request's model means; None for the deployed model itself."""
+        return None if name == self._settings.model_name else name
 
     def check_model(self, name: str) -> None:
         """Refuse a model that is not deployed.
@@ -117,3 +137,4 @@ class Service:
     async def close(self) -> None:
         """End the worker processes."""
         await self._pool.close()
+        await self.schemas.close()

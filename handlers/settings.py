@@ -7,11 +7,23 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
 from handlers.strict_json import JsonLimits
 
 MAX_PROMPT_TOKENS = 1_048_576
 """The contract's own ceiling for a prompt, whatever the model allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoraModule:
+    """An entry of MindIE's LoraModules."""
+
+    name: str
+    path: Path
+    """Folder with adapter_config.json and adapter_model.safetensors."""
+    base_model_name: str = ""
+    """The model that it changes; empty: the deployed one."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +35,16 @@ class Settings:
 
     model_name: str
     """The name that requests must use."""
-    lora_names: tuple[str, ...] = ()
-    """Names of loaded LoRA adapters, which requests may use as the model."""
+    weights_name: str | None = None
+    """Name of the folder that the weights come from."""
+    lora_modules: tuple[LoraModule, ...] = ()
+    """LoRA adapters to start with; requests name one as the model."""
+    max_loras: int = 0
+    """Adapters at the same time; 0: those of ``lora_modules``, and no other is loaded while the server runs."""
+    max_lora_rank: int = 0
+    """Largest rank of an adapter; 0: any, and none is loaded while the server runs."""
+    lora_dir: Path | None = None
+    """The only folder from which adapters may be loaded while the server runs; None: none may."""
     host: str = "127.0.0.1"
     port: int = 1025
     metrics: bool | None = None
@@ -67,21 +87,44 @@ class Settings:
     """Seconds until the first token, and between two, at most."""
     e2e_timeout: float = 600
     """Seconds for a whole request at most, from its arrival."""
+    tool_parser: str = "auto"
+    """How the model writes tool calls: a family's name, "auto" (as its chat template shows) or "none"."""
+    reasoning_parser: str = "auto"
+    """How the model marks its thinking: likewise; with "none" thinking stays in the content."""
+
     retry_after_s: int = 1
     """What a refused client is told to wait, in seconds."""
     drain_timeout_s: float = 30.0
     """How long running requests may go on after a stop signal, in seconds."""
 
+    chat_template: str | None = None
+    """Jinja text in place of the model's own; in MindIE, models.<model_type>.chat_template names a file of it."""
     chat_template_dir: Path | None = None
     """The only folder from which a request may name a chat template file; None: files are refused."""
-    template_time_s: float = 2.0
+    template_time_s: float = 1.5
     """Time limit for rendering a request's own chat template, in seconds."""
     template_wait_s: float = 10.0
     """How long such a rendering may wait for one of the processes, in seconds."""
     template_output_bytes: int = 8 * 1024 * 1024
+    """Size limit for what such a template writes, in bytes of UTF-8."""
     template_memory_bytes: int = 512 * 1024 * 1024
+    """Memory limit of a process that renders such templates, in bytes."""
     template_workers: int = 2
     """Processes that render requests' own templates; started when first needed."""
+
+    max_schema_bytes: int = 262_144
+    """The schemas of one request together at most, in bytes of JSON, where an answer is held to them."""
+    max_schema_depth: int = 32
+    """Schemas inside each other at most."""
+    max_schema_properties: int = 1000
+    """Properties of all schemas of one request at most."""
+    schema_time_s: float = 1.0
+    """Time limit for making a grammar of a request's schemas, in seconds."""
+    schema_wait_s: float = 10.0
+    """How long that may wait for one of the processes, in seconds."""
+    schema_memory_bytes: int = 1024 * 1024 * 1024
+    schema_workers: int = 2
+    """Processes that read schemas; started when first needed."""
 
     @property
     def serves_metrics(self) -> bool:
@@ -101,6 +144,10 @@ class Settings:
     def json_limits(self) -> JsonLimits:
         """How large the structure of a body may be."""
         return JsonLimits(self.max_json_depth, self.max_json_containers, self.max_json_members, self.max_json_values)
+
+    def adapter_limits(self) -> AdapterLimits:
+        """How many adapters there may be, and how large."""
+        return AdapterLimits(self.max_loras, self.max_lora_rank)
 
     def deployment(self) -> Deployment:
         """What the contract's rules may ask about this deployment."""

@@ -7,16 +7,13 @@ encoder. The bytes are those that the generated chunk models would write (tests 
 from __future__ import annotations
 
 import logging
-import random
-import string
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from pydantic_core import to_json
 
-from engine.text.tools import CallPiece, ToolCallParser
-from engine.types import ChoiceDelta, EngineError, Stats
+from engine.types import CallPiece, ChoiceDelta, EngineError, Stats
 from handlers.errors import DONE, Problem, internal
 from handlers.logprobs import chat_logprobs, completion_logprobs
 from handlers.running import ClientGone, Running
@@ -25,7 +22,8 @@ from handlers.usage import usage
 _log = logging.getLogger(__name__)
 
 _NULL: Final = b"null"
-_ALPHANUMERIC: Final = string.ascii_letters + string.digits
+_OPEN: Final = b'},"logprobs":null,"finish_reason":null}]}\n\n'
+"""The end of an event that is not a choice's last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,10 @@ class Encoder(Protocol):
 
     def round(self, deltas: Sequence[ChoiceDelta]) -> bytes:
         """The events of one round; may be empty."""
+        ...
+
+    def closing(self) -> bytes:
+        """What comes after the last round's events; may be empty."""
         ...
 
 
@@ -103,7 +105,7 @@ async def _chunks(
             if chunk:
                 yield chunk
             deltas = await running.next_round()
-        yield DONE
+        yield encoder.closing() + DONE
     except EngineError as error:
         yield problem_of(error).event()
     except ClientGone:
@@ -113,23 +115,51 @@ async def _chunks(
         yield internal().event()
 
 
+class _Tally:
+    """Counts the tokens of a stream's choices, for the usage in each choice's last event or in an event of its own."""
+
+    def __init__(self, count: int, stats: Stats, *, apart: bool) -> None:
+        self._stats = stats
+        self._apart = apart
+        self._tokens = [0] * count
+        self._reasoning: int | None = None
+
+    def add(self, delta: ChoiceDelta) -> None:
+        """Count a delta's tokens."""
+        self._tokens[delta.index] += delta.token_count
+        if delta.reasoning_tokens is not None:
+            self._reasoning = (self._reasoning or 0) + delta.reasoning_tokens
+
+    def of_choice(self, delta: ChoiceDelta) -> bytes:
+        """The member with the usage of the choice that this delta ends; empty where usage comes apart."""
+        if self._apart:
+            return b""
+        count = self._tokens[delta.index]
+        return b',"usage":' + usage(self._stats, count, count, delta.reasoning_tokens).wire_json().encode()
+
+    def of_all(self) -> bytes:
+        """The member with the usage of all choices; empty unless it comes apart."""
+        if not self._apart:
+            return b""
+        made = usage(self._stats, sum(self._tokens), max(self._tokens), self._reasoning)
+        return b',"usage":' + made.wire_json().encode()
+
+
 @dataclass(slots=True)
 class _ChatChoice:
     prefix: bytes
     """Up to the new text of an ordinary event."""
     bare: bytes
     """Up to the members of the delta."""
-    token_count: int = 0
     text: list[str] = field(default_factory=list)
     """Content so far, kept with full_text only."""
-    parser: ToolCallParser | None = None
 
 
 class ChatEncoder:
     """Events of a chat stream.
 
-    Order within a choice: one event with the role and empty content; one for each piece of content or of a tool call;
-    one with the finish_reason, the choice's usage and the last content.
+    Order within a choice: one event with the role and empty content; one for each piece of thinking, of content or of
+    a tool call; one with the finish_reason, the choice's usage and the last content.
     """
 
     def __init__(
@@ -140,22 +170,23 @@ class ChatEncoder:
         *,
         openai_form: bool,
         full_text: bool,
-        tool_names: Sequence[str] | None,
+        new_call_id: Callable[[], str],
+        usage_apart: bool = False,
     ) -> None:
         """Args:
         full_text: contents are cumulative, and the last event repeats the whole as ``full_text``.
-        tool_names: tools in use, whose calls are taken out of the text; None to leave the text alone.
+        new_call_id: makes ids for tool calls.
+        usage_apart: one event for the usage of all choices, none with each choice's.
         """
         self._head = head.json("chat.completion.chunk")
-        self._stats = stats
+        self._tally = _Tally(count, stats, apart=usage_apart)
         self._full_text = full_text
+        self._new_call_id = new_call_id
         self._role = b"" if openai_form else b'"role":"assistant",'
         self._choices = []
         for index in range(count):
             bare = self._choice_start(index)
-            parser = None if tool_names is None else ToolCallParser(tool_names)
-            prefix = self._head + bare + self._role + b'"content":'
-            self._choices.append(_ChatChoice(prefix, bare, parser=parser))
+            self._choices.append(_ChatChoice(self._head + bare + self._role + b'"content":', bare))
 
     def opening(self) -> bytes:
         """One event for each choice, with the role and empty content."""
@@ -166,45 +197,46 @@ class ChatEncoder:
         """The events of one round."""
         return b"".join(map(self._delta, deltas))
 
+    def closing(self) -> bytes:
+        """The usage of all choices, where it comes apart."""
+        counted = self._tally.of_all()
+        return self._head + counted + b',"choices":[]}\n\n' if counted else b""
+
     def _delta(self, delta: ChoiceDelta) -> bytes:
         choice = self._choices[delta.index]
-        choice.token_count += delta.token_count
-        if choice.parser is not None:
-            return self._with_tools(choice, choice.parser, delta)
-        if delta.finish_reason is None and not delta.tokens:
+        self._tally.add(delta)
+        if delta.finish_reason is None and not (delta.tokens or delta.reasoning or delta.calls):
             if not delta.text:
                 return b""
-            text = self._content(choice, delta.text)
-            return choice.prefix + to_json(text) + b'},"logprobs":null,"finish_reason":null}]}\n\n'
+            return choice.prefix + to_json(self._content(choice, delta.text)) + _OPEN
+        return self._several(choice, delta)
+
+    def _several(self, choice: _ChatChoice, delta: ChoiceDelta) -> bytes:
+        """The events of a delta that has more than content: the log probabilities stand in the last of them."""
+        members = []
+        if delta.reasoning:
+            members.append(b'"reasoning_content":' + to_json(delta.reasoning))
+        if delta.finish_reason is None and (delta.text or (delta.tokens and not members)):
+            members.append(b'"content":' + to_json(self._content(choice, delta.text)))
+        elif delta.calls and delta.text:
+            members.append(b'"content":' + to_json(self._content(choice, delta.text)))
+            delta = replace(delta, text="")
+        members += [b'"tool_calls":[' + self._call(piece) + b"]" for piece in delta.calls]
         logprobs = chat_logprobs(delta.tokens).wire_json().encode() if delta.tokens else _NULL
-        if delta.finish_reason is None:
-            text = self._content(choice, delta.text)
-            return choice.prefix + to_json(text) + b'},"logprobs":' + logprobs + b',"finish_reason":null}]}\n\n'
-        return self._last(choice, self._content(choice, delta.text), logprobs, delta.finish_reason)
-
-    def _with_tools(self, choice: _ChatChoice, parser: ToolCallParser, delta: ChoiceDelta) -> bytes:
-        pieces = parser.feed(delta.text)
+        start = self._head + choice.bare + self._role
         if delta.finish_reason is not None:
-            pieces += parser.finish()
-        written = []
-        for piece in pieces:
-            if isinstance(piece, CallPiece):
-                member = b'"tool_calls":[' + _call_delta(piece) + b"]"
-            else:
-                member = b'"content":' + to_json(self._content(choice, piece))
-            written += [self._head, choice.bare, self._role, member, b'},"logprobs":null,"finish_reason":null}]}\n\n']
-        if delta.finish_reason is not None:
-            reason = "tool_calls" if parser.calls and not parser.cut_short else delta.finish_reason
-            written.append(self._last(choice, self._content(choice, ""), _NULL, reason))
-        return b"".join(written)
+            events = [start + member + _OPEN for member in members]
+            return b"".join([*events, self._last(choice, delta, logprobs)])
+        events = [start + member + _OPEN for member in members[:-1]]
+        return b"".join([*events, start, members[-1], b'},"logprobs":', logprobs, b',"finish_reason":null}]}\n\n'])
 
-    def _last(self, choice: _ChatChoice, text: str, logprobs: bytes, reason: str) -> bytes:
+    def _last(self, choice: _ChatChoice, delta: ChoiceDelta, logprobs: bytes) -> bytes:
+        text = self._content(choice, delta.text)
         members = [self._head]
         if self._full_text:
             members += [b',"full_text":', to_json(text)]
-        counted = usage(self._stats, choice.token_count, choice.token_count)
-        members += [b',"usage":', counted.wire_json().encode(), choice.bare, self._role, b'"content":', to_json(text)]
-        members += [b'},"logprobs":', logprobs, b',"finish_reason":', to_json(reason), b"}]}\n\n"]
+        members += [self._tally.of_choice(delta), choice.bare, self._role, b'"content":', to_json(text)]
+        members += [b'},"logprobs":', logprobs, b',"finish_reason":', to_json(delta.finish_reason), b"}]}\n\n"]
         return b"".join(members)
 
     def _content(self, choice: _ChatChoice, new: str) -> str:
@@ -213,19 +245,26 @@ class ChatEncoder:
         choice.text.append(new)
         return "".join(choice.text)
 
+    def _call(self, piece: CallPiece) -> bytes:
+        if piece.name is None:
+            return to_json({"index": piece.index, "function": {"arguments": piece.arguments}})
+        function = {"name": piece.name, "arguments": piece.arguments}
+        return to_json({"index": piece.index, "id": self._new_call_id(), "type": "function", "function": function})
+
     @staticmethod
     def _choice_start(index: int) -> bytes:
         return b',"choices":[{"index":%d,"delta":{' % index
 
 
 class CompletionEncoder:
-    """Events of a completions stream: one for each new text, usage in each choice's last."""
+    """Events of a completions stream: one for each new text, usage in each choice's last or in one of its own."""
 
-    def __init__(self, head: AnswerHead, count: int, stats: Stats) -> None:
+    def __init__(self, head: AnswerHead, count: int, stats: Stats, *, usage_apart: bool = False) -> None:
+        """``usage_apart``: see ``ChatEncoder``."""
         begin = head.json("text_completion")
-        self._stats = stats
+        self._head = begin
+        self._tally = _Tally(count, stats, apart=usage_apart)
         self._prefixes = [begin + b',"choices":[{"index":%d,"text":' % index for index in range(count)]
-        self._token_counts = [0] * count
 
     def opening(self) -> bytes:
         """Nothing: a completions stream begins with text."""
@@ -235,8 +274,13 @@ class CompletionEncoder:
         """The events of one round."""
         return b"".join(map(self._delta, deltas))
 
+    def closing(self) -> bytes:
+        """The usage of all choices, where it comes apart."""
+        counted = self._tally.of_all()
+        return self._head + b',"choices":[]' + counted + b"}\n\n" if counted else b""
+
     def _delta(self, delta: ChoiceDelta) -> bytes:
-        self._token_counts[delta.index] += delta.token_count
+        self._tally.add(delta)
         prefix = self._prefixes[delta.index]
         if delta.finish_reason is None and not delta.tokens:
             if not delta.text:
@@ -248,19 +292,6 @@ class CompletionEncoder:
         members += [b',"stop_reason":', to_json(delta.stop_reason)]
         members += [b',"finish_reason":', to_json(delta.finish_reason), b"}]"]
         if delta.finish_reason is not None:
-            count = self._token_counts[delta.index]
-            members += [b',"usage":', usage(self._stats, count, count).wire_json().encode()]
+            members.append(self._tally.of_choice(delta))
         members.append(b"}\n\n")
         return b"".join(members)
-
-
-def new_call_id() -> str:
-    """An id for a tool call: "call_" and eight letters or digits."""
-    return "call_" + "".join(random.choices(_ALPHANUMERIC, k=8))
-
-
-def _call_delta(piece: CallPiece) -> bytes:
-    if piece.name is None:
-        return to_json({"index": piece.index, "function": {"arguments": piece.arguments}})
-    function = {"name": piece.name, "arguments": piece.arguments}
-    return to_json({"index": piece.index, "id": new_call_id(), "type": "function", "function": function})

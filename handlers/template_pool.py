@@ -7,17 +7,23 @@ import json
 import os
 import struct
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from handlers import template_worker
+from handlers.chat_jinja import SPENT
 from handlers.errors import Problem, refused
 from handlers.settings import Settings
+from handlers.template_faults import Source, text_of
+from handlers.template_forms import Conversation, Rendered
 
 _START_TIME_S = 20.0
-_WORDS_SHOWN = 300
+_START: Final = "import sys; sys.path.append(sys.argv.pop()); from handlers.template_worker import main; main()"
+"""Finds our two modules after all others; an isolated interpreter looks into no folder of ours by itself."""
+_ROOT: Final = Path(template_worker.__file__).parents[1]
 
 
 class TemplatePool:
@@ -31,17 +37,19 @@ class TemplatePool:
         self._settings = settings
         self._idle: list[asyncio.subprocess.Process] = []
         self._slots = asyncio.Semaphore(settings.template_workers)
+        memory, output = settings.template_memory_bytes, settings.template_output_bytes
+        self._source = Source("chat_template", "chat_template", "chat_template", memory, output)
 
-    async def render(self, template: str, variables: Mapping[str, Any]) -> str:
+    async def render(self, template: str, conversation: Conversation) -> str:
         """The rendered text.
 
         Raises:
-            Problem: 422 template_error - a complaint of the template in its words, a syntax error with its line, or
-                the limit that it broke. 429 queue_full where no worker came free within ``template_wait_s``.
+            Problem: 422 template_error (see template_faults.py), or the limit that the template broke. 429 queue_full
+                where no worker came free within ``template_wait_s``.
         """
         request = {
             "template": template,
-            "variables": variables,
+            "conversation": {member.name: getattr(conversation, member.name) for member in fields(conversation)},
             "max_bytes": self._settings.template_output_bytes,
         }
         data = json.dumps(request).encode()
@@ -56,13 +64,13 @@ class TemplatePool:
             except (asyncio.IncompleteReadError, ConnectionError):
                 raise _broken("could not be rendered within its limits") from None
             else:
-                spent = answer.get("failed") in template_worker.SPENT
+                spent = answer.fault is not None and answer.fault.kind in SPENT
             finally:
                 if spent:
                     await _kill(worker)
                 else:
                     self._idle.append(worker)
-        return self._text(answer)
+        return text_of(answer, conversation, self._source)
 
     async def close(self) -> None:
         """End all idle workers."""
@@ -89,12 +97,13 @@ class TemplatePool:
             worker = self._idle.pop()
             if worker.returncode is None:
                 return worker
-        script = Path(template_worker.__file__)
         worker = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
-            str(script),
+            "-c",
+            _START,
             str(self._settings.template_memory_bytes),
+            str(_ROOT),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -114,40 +123,19 @@ class TemplatePool:
             raise
         return worker
 
-    def _text(self, answer: Mapping[str, Any]) -> str:
-        if "text" in answer:
-            text: str = answer["text"]
-            return text
-        if "refused" in answer:
-            raise complaint(answer["refused"])
-        if "syntax" in answer:
-            raise _broken(f"is not valid Jinja (line {answer['syntax']})")
-        reasons = {
-            "memory": f"needs more than the {self._settings.template_memory_bytes} bytes of memory allowed",
-            "output": f"writes more than the {self._settings.template_output_bytes} bytes allowed",
-        }
-        raise _broken(reasons.get(answer["failed"], "cannot be rendered with these messages"))
-
-
-def complaint(words: str) -> Problem:
-    """The 422 for a template's own raise_exception, in its words."""
-    shown = words if len(words) <= _WORDS_SHOWN else words[:_WORDS_SHOWN] + "..."
-    shown = shown.encode("utf-8", "replace").decode()  # a template can write half of a surrogate pair, JSON cannot
-    return refused("template_error", f"The chat template refuses these messages: {shown}", "messages")
-
 
 def _broken(what: str) -> Problem:
     return refused("template_error", f"chat_template {what}", "chat_template")
 
 
-async def _ask(worker: asyncio.subprocess.Process, data: bytes) -> dict[str, Any]:
+async def _ask(worker: asyncio.subprocess.Process, data: bytes) -> Rendered:
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(struct.pack(">I", len(data)) + data)
     await worker.stdin.drain()
     header = await worker.stdout.readexactly(4)
     answer: dict[str, Any] = json.loads(await worker.stdout.readexactly(struct.unpack(">I", header)[0]))
-    return answer
+    return template_worker.rendered(answer)
 
 
 async def _kill(worker: asyncio.subprocess.Process) -> None:

@@ -1,109 +1,74 @@
-"""The process that renders chat templates sent in requests: a script of its own, started by template_pool.py.
+"""The process that renders chat templates sent in requests; started by template_pool.py, isolated (``python -I``).
 
-It imports nothing of ours and runs isolated (``python -I``), so that a template that broke out of Jinja's sandbox would
-find a process with little memory, no file it can write, no request of anybody else, and a few seconds to live.
+A template that broke out of Jinja's sandbox would find a process with little memory, no file that it could open or
+write, no request of anybody else, and a few seconds to live.
 
-On its pipes each message is a 4-byte big-endian length and that many bytes of JSON. In: ``{"template", "variables",
-"max_bytes"}``. Out: ``{"text"}``, ``{"refused": words}`` for the template's own raise_exception, ``{"syntax": line}``
-or ``{"failed": "memory" | "output" | "error"}``.
+On its pipes each message is a 4-byte big-endian length and that many bytes of JSON. In: ``{"template",
+"conversation", "max_bytes"}``, the conversation being a template_forms.Conversation. Out: a template_forms.Rendered.
 """
+
+from __future__ import annotations
 
 import json
 import resource
 import struct
 import sys
-from datetime import datetime
-from typing import Any, BinaryIO, NoReturn
+from dataclasses import asdict
+from typing import Any, BinaryIO, Final
 
-from jinja2 import nodes
-from jinja2.exceptions import SecurityError, TemplateError, TemplateSyntaxError
-from jinja2.ext import Extension, loopcontrols
-from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Namespace
 
-READY = b"ready"
-SPENT = ("memory", "output")
-"""Failures after which a process ends."""
+from handlers.chat_jinja import SPENT, Fault, environment
+from handlers.template_forms import CallForm, ChatTemplate, Conversation, Rendered
 
-
-class GenerationTag(Extension):
-    """``{% generation %}`` marks assistant text for training; here it is only its contents."""
-
-    tags = {"generation"}  # noqa: RUF012 - the name and kind that Jinja asks for
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        """Take the tag's body in its place."""
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+READY: Final = b"ready"
+_WARM_UP: Final = "{{ strftime_now('%d %b %Y %H:%M:%S %Z') }}{{ messages | pprint }}{{ lipsum(1) }}{{ none_such.name }}"
+"""Uses all that is imported late, since the process can open no file later."""
 
 
-class PlainNamespace(Namespace):
-    """Jinja's namespace without names that lead into Python's insides."""
-
-    def __init__(*args: Any, **names: Any) -> None:
-        """As Jinja's: mappings and keywords."""
-        self = args[0]
-        start = dict(*args[1:], **names)
-        for name in start:
-            _check_name(name)
-        Namespace.__init__(self, start)
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        """``{% set ns.name = value %}``"""
-        _check_name(name)
-        super().__setitem__(name, value)
-
-
-def environment() -> ImmutableSandboxedEnvironment:
-    """A sandbox with the filters and functions that chat templates expect."""
-    made = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols], cache_size=0
-    )
-    made.filters["tojson"] = _to_json
-    made.globals.update(raise_exception=_raise, strftime_now=_now, namespace=PlainNamespace)
-    return made
-
-
-def render(made: ImmutableSandboxedEnvironment, request: dict[str, Any]) -> dict[str, Any]:
+def answer(made: ImmutableSandboxedEnvironment, request: dict[str, Any]) -> Rendered:
     """Answer one request; a template that is at fault is an answer too."""
     try:
-        template = made.from_string(request["template"])
-        left: int = request["max_bytes"]
-        pieces: list[str] = []
-        for piece in template.generate(**request["variables"]):
-            left -= len(piece.encode())
-            if left < 0:
-                return {"failed": "output"}
-            pieces.append(piece)
-        return {"text": "".join(pieces)}
-    except TemplateSyntaxError as error:
-        return {"syntax": error.lineno}
+        template = ChatTemplate(made, request["template"])
+        sent = request["conversation"]
+        conversation = Conversation(**{**sent, "call_form": CallForm(*sent.get("call_form", ()))})
+        return template.render(conversation, request["max_bytes"])
     except MemoryError:
-        return {"failed": "memory"}
-    except TemplateError as error:
-        return {"refused": str(error)} if type(error) is TemplateError else {"failed": "error"}
-    except Exception:
-        return {"failed": "error"}
+        return Rendered(fault=Fault("memory"))
+    except RecursionError:
+        return Rendered(fault=Fault("depth"))
 
 
 def main() -> None:
     """Serve requests from stdin until it closes. Argument: the memory limit in bytes."""
     memory = int(sys.argv[1])
+    made = environment()
+    answer(made, {"template": _WARM_UP, "conversation": {"messages": []}, "max_bytes": 10_000})
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    made = environment()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sink.write(READY)
     sink.flush()
     while (request := _read(source)) is not None:
-        answer = render(made, request)
-        data = json.dumps(answer).encode()
+        given = answer(made, request)
+        data = json.dumps(asdict(given)).encode()
         sink.write(struct.pack(">I", len(data)) + data)
         sink.flush()
-        if answer.get("failed") in SPENT:
+        if given.fault is not None and given.fault.kind in SPENT:
             return  # the next request gets a fresh process
+
+
+def rendered(answer: dict[str, Any]) -> Rendered:
+    """An answer as it came through the pipe."""
+    fault, place = answer["fault"], answer["needs_object"]
+    return Rendered(
+        answer["text"],
+        None if fault is None else Fault(*fault),
+        answer["left_out"],
+        None if place is None else (place[0], place[1]),
+    )
 
 
 def _read(source: BinaryIO) -> dict[str, Any] | None:
@@ -112,31 +77,3 @@ def _read(source: BinaryIO) -> dict[str, Any] | None:
         return None
     request: dict[str, Any] = json.loads(source.read(struct.unpack(">I", header)[0]))
     return request
-
-
-def _check_name(name: object) -> None:
-    if isinstance(name, str) and name.startswith("_"):
-        raise SecurityError("a namespace takes no name that begins with an underscore")
-
-
-def _raise(message: object) -> NoReturn:
-    raise TemplateError(str(message))
-
-
-def _now(layout: str) -> str:
-    return datetime.now().strftime(layout)
-
-
-def _to_json(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    # Jinja's own filter writes <, > and & as escapes for HTML, which would change the prompt.
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-
-
-if __name__ == "__main__":
-    main()

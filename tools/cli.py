@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ def _serve(given: argparse.Namespace) -> int:
     """Serve a model folder, or the embedded default model."""
     from engine.front import EngineSpec, HangLimits, Limits, ProcessFront
     from engine.text.tokenizer import tokenizer_from_folder
+    from engine.types import AdapterError
+    from handlers.adapters import adapter_book
     from handlers.defaults import ModelDefaults
     from handlers.server import run
     from handlers.service import Service
@@ -51,7 +54,7 @@ def _serve(given: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         return _failed(f"the tokenizer of {folder.name} cannot be used: {error}")
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
-    settings = _settings(given, name)
+    settings = replace(_settings(given, name), weights_name=folder.name)
     spec = EngineSpec(
         "engine.packed_loader:load_executor",
         {
@@ -69,7 +72,11 @@ def _serve(given: argparse.Namespace) -> int:
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
     hang = HangLimits(given.engine_hang_timeout, given.engine_step_limit)
-    front = ProcessFront(tokenizer, spec, limits=limits, hang=hang)
+    try:
+        adapters = adapter_book(settings)
+    except AdapterError as error:
+        return _failed(str(error))
+    front = ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters)
     return run(Service(settings, front, ModelDefaults.read(folder)))
 
 
@@ -77,12 +84,19 @@ def _mock(given: argparse.Namespace) -> int:
     """Serve made-up text under the same contract."""
     from engine.mock_front import MockFront
     from engine.scheduler import Limits
+    from engine.types import AdapterError
+    from handlers.adapters import adapter_book
     from handlers.server import run
     from handlers.service import Service
 
     settings = _settings(given, given.model_name or "mock")
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
-    return run(Service(settings, MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000)))
+    try:
+        adapters = adapter_book(settings)
+    except AdapterError as error:
+        return _failed(str(error))
+    front = MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000, adapters=adapters)
+    return run(Service(settings, front))
 
 
 def _generate(given: argparse.Namespace) -> int:
@@ -104,7 +118,7 @@ DEFAULT_NAME = "SmolLM2-135M-Instruct"
 
 
 def _settings(given: argparse.Namespace, model_name: str) -> Settings:
-    from handlers.settings import Settings
+    from handlers.settings import LoraModule, Settings
 
     profile = given.profile
     return Settings(
@@ -125,12 +139,23 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         open_ai_support=given.open_ai_support,
         strict_unknown=given.strict_unknown,
         relaxed_rules=tuple(given.relaxed_rules),
+        tool_parser=given.tool_parser,
+        reasoning_parser=given.reasoning_parser,
         features=tuple(name for name in profile if name not in _MODEL_TYPES),
         model_type=next((name for name in profile if name in _MODEL_TYPES), ""),
+        chat_template=given.chat_template,
         chat_template_dir=given.chat_template_dir,
         token_timeout=given.token_timeout,
         e2e_timeout=given.e2e_timeout,
+        template_time_s=given.chat_template_time,
+        template_memory_bytes=int(given.chat_template_memory * 2**20),
+        template_output_bytes=int(given.chat_template_output * 2**20),
+        template_workers=given.chat_template_workers,
         drain_timeout_s=given.drain_timeout,
+        lora_modules=tuple(LoraModule(name, path) for name, path in given.lora),
+        max_loras=given.max_loras,
+        max_lora_rank=given.max_lora_rank,
+        lora_dir=given.lora_dir,
     )
 
 
@@ -231,7 +256,18 @@ def _add_contract(parser: argparse.ArgumentParser) -> None:
     add("--open-ai-support", default="vllm", metavar="FORM", help='anything but "vllm" answers in OpenAI\'s form')
     add("--strict-unknown", action="store_true", help="refuse unknown fields")
     add("--relaxed-rules", type=_relaxable, default=(), metavar="ID,...", help="rules of the tools family not to apply")
+    add("--tool-parser", type=_tool_parser, default="auto", metavar="NAME", help="how the model writes tool calls")
+    add("--reasoning-parser", type=_reasoning_parser, default="auto", metavar="NAME", help="how it marks its thinking")
+    add("--chat-template", type=_template, metavar="FILE", help="a Jinja file in place of the model's chat template")
     add("--chat-template-dir", type=Path, metavar="DIR", help="folder of template files that requests may name")
+    add("--chat-template-time", type=_above_0, default=1.5, metavar="S", help="to render a request's own template")
+    add("--chat-template-memory", type=_above_0, default=512, metavar="MB", help="of a process that renders such")
+    add("--chat-template-output", type=_above_0, default=8, metavar="MB", help="that such a template may write")
+    add("--chat-template-workers", type=_at_least_1, default=2, metavar="N", help="processes that render such")
+    add("--lora", type=_lora, action="append", default=[], metavar="NAME=DIR", help="a LoRA adapter; may be repeated")
+    add("--max-loras", type=_whole, default=0, metavar="N", help="adapters at most; 0: those of --lora and no other")
+    add("--max-lora-rank", type=_whole, default=0, metavar="RANK", help="of an adapter at most; 0: any")
+    add("--lora-dir", type=Path, metavar="DIR", help="folder from which requests may load adapters")
     add(
         "--drain-timeout",
         type=_not_negative,
@@ -266,6 +302,22 @@ def _whole(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)
+
+
+def _lora(text: str) -> tuple[str, Path]:
+    name, equals, folder = text.partition("=")
+    if not name or not equals or not folder:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=DIR")
+    return name, Path(folder).resolve()
+
+
+def _template(text: str) -> str:
+    from handlers.template_file import deployed_template
+
+    try:
+        return deployed_template(Path(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _port(text: str) -> int:
@@ -306,6 +358,24 @@ def _relaxable(text: str) -> tuple[str, ...]:
     if unknown:
         raise argparse.ArgumentTypeError(f"no rule of this name can be relaxed: {', '.join(unknown)}")
     return names
+
+
+def _tool_parser(text: str) -> str:
+    from handlers.answer_forms import tool_parsers
+
+    return _one_of(tool_parsers(), text)
+
+
+def _reasoning_parser(text: str) -> str:
+    from handlers.answer_forms import reasoning_parsers
+
+    return _one_of(reasoning_parsers(), text)
+
+
+def _one_of(allowed: Sequence[str], text: str) -> str:
+    if text not in allowed:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(allowed)}")
+    return text
 
 
 def _names(text: str) -> tuple[str, ...]:

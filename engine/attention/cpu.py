@@ -152,6 +152,8 @@ class CpuStep:
         """``[1, tokens]``."""
         self.positions = torch.tensor([positions], dtype=torch.int64)
         """``[1, tokens]``."""
+        self.last_rows = [last_row[index] for index in range(len(spans))]
+        """Of each span; a span's rows are a run."""
         wanted = [last_row[index] for index, span in enumerate(spans) if span.wanted]
         self.wanted = torch.tensor(wanted, dtype=torch.int64)
         """Rows whose logits are wanted, in span order: ``[wanted spans]``."""

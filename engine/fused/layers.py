@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -44,6 +45,11 @@ class GatedFeedForward(nn.Module):
         self.down = Product([feed_forward.down_proj])
         self._inner: int = self.down.in_features
 
+    def linear_layers(self) -> Iterator[tuple[Product, tuple[str, ...]]]:
+        """The products, each with the names of the layers whose outputs it gives."""
+        yield self.gate_up, ("gate_proj", "up_proj")
+        yield self.down, ("down_proj",)
+
     def inner(self, rows: Tensor) -> Tensor:
         """Everything before ``down``: ``[..., width]`` to ``[..., inner width]``."""
         gate_up = self.gate_up(rows)
@@ -83,6 +89,13 @@ class DecoderLayer(nn.Module):
         self.before_feed_forward = Norm(layer.post_attention_layernorm)
         self.head_norms = [Norm(attention.q_norm), Norm(attention.k_norm)] if hasattr(attention, "q_norm") else None
         """Of queries and of keys, head by head."""
+
+    def linear_layers(self) -> Iterator[tuple[Product, tuple[str, ...]]]:
+        """The products, each with the names of the layers whose outputs it gives."""
+        yield self.qkv, ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+        yield self.out, ("self_attn.o_proj",)
+        for product, names in self.feed_forward.linear_layers():
+            yield product, tuple(f"mlp.{name}" for name in names)
 
     def forward(
         self, hidden_states: Tensor, *, position_embeddings: tuple[Tensor, Tensor], plan: CpuStep, **_: Any

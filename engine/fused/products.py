@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from engine.lora_delta import Delta
+
 _PACKED_FOR_ROWS = 16
 """The row count that oneDNN is told when it orders a weight; other counts run as fast."""
 
@@ -40,6 +42,8 @@ class Product(nn.Module):
         ]
         self.bias = torch.cat(biases) if any(layer.bias is not None for layer in layers) else None
         self.out_features, self.in_features = weight.shape
+        self.delta: Delta | None = None
+        """What adapters add, while there are any."""
         self.is_packed = packs(weight.dtype)
         self._weight: Tensor = (
             torch.ops.mkldnn._reorder_linear_weight(weight, _PACKED_FOR_ROWS) if self.is_packed else weight
@@ -47,16 +51,24 @@ class Product(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """``[..., in_features]`` to ``[..., out_features]``."""
-        if not self.is_packed:
-            return functional.linear(rows, self._weight, self.bias)
-        product: Tensor = torch.ops.mkldnn._linear_pointwise.default(rows, self._weight, self.bias, "none", [], "")
+        product: Tensor = (
+            torch.ops.mkldnn._linear_pointwise.default(rows, self._weight, self.bias, "none", [], "")
+            if self.is_packed
+            else functional.linear(rows, self._weight, self.bias)
+        )
+        if self.delta is not None and self.delta.rows.parts:
+            self.delta.add(rows, product)
         return product
 
     def plus(self, rows: Tensor, other: Tensor) -> Tensor:
         """The product and ``other`` ``[rows, out_features]`` added, in one operator and with one rounding."""
-        if not self.is_packed:
-            return functional.linear(rows, self._weight, self.bias).add_(other)
-        total: Tensor = torch.ops.mkldnn._linear_pointwise.binary(rows, other, self._weight, self.bias, "add")
+        total: Tensor = (
+            torch.ops.mkldnn._linear_pointwise.binary(rows, other, self._weight, self.bias, "add")
+            if self.is_packed
+            else functional.linear(rows, self._weight, self.bias).add_(other)
+        )
+        if self.delta is not None and self.delta.rows.parts:
+            self.delta.add(rows, total)
         return total
 
     def memory(self) -> tuple[int, int]:

@@ -75,10 +75,11 @@ class FinishRule:
     max_tokens: int
 
     @classmethod
-    def of(cls, sampling: SamplingParams, eos_token_ids: Iterable[int]) -> FinishRule:
-        """The rule of a request on a model with these EOS ids."""
+    def of(cls, sampling: SamplingParams, eos_token_ids: Iterable[int], *, constrained: bool = False) -> FinishRule:
+        """The rule of a request on a model with these EOS ids; ``constrained``: it is held to a grammar, which lets an
+        EOS id through only where the choice may, and with ignore_eos must, end."""
         return cls(
-            eos_token_ids=frozenset() if sampling.ignore_eos else frozenset(eos_token_ids),
+            eos_token_ids=frozenset() if sampling.ignore_eos and not constrained else frozenset(eos_token_ids),
             stop_token_ids=frozenset(sampling.stop_token_ids),
             max_tokens=sampling.max_tokens,
         )

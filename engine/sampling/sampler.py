@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.grammar.constraint import Constraint
 from engine.sampling.noise import exponential_noise
 from engine.sampling.params import DrawSettings
 from engine.sampling.penalties import TokenCounts, penalise
@@ -24,6 +25,8 @@ class Row:
     """Tokens that the choice generated before."""
     counts: TokenCounts | None
     """Needed where ``settings.penalised``."""
+    constraint: Constraint | None = None
+    """Holds the choice to a grammar; it has looked at the tokens that may come next."""
 
 
 @dataclass(slots=True)
@@ -42,16 +45,17 @@ class Sampler:
     2. repetition penalty (prompt and output)
     3. frequency penalty (output)
     4. presence penalty (output)
-    5. greedy rows: the likeliest token, and done. Penalties are off in them (see ``DrawSettings.of``)
-    6. temperature
-    7. top-k: the k largest; of equal logits at the border the smaller token ids stay
-    8. top-p on what top-k left, renormalised: the fewest of the likeliest whose probabilities add up to top_p or more,
+    5. rows held to a grammar: only the tokens that it allows next stay
+    6. greedy rows: the likeliest token, and done. Penalties are off in them (see ``DrawSettings.of``)
+    7. temperature
+    8. top-k: the k largest; of equal logits at the border the smaller token ids stay
+    9. top-p on what top-k left, renormalised: the fewest of the likeliest whose probabilities add up to top_p or more,
        at least one; of equal probabilities at the border the smaller token ids stay
-    9. the draw: the largest of ``logit / temperature - log(exponential noise)``, which picks each token with its
+    10. the draw: the largest of ``logit / temperature - log(exponential noise)``, which picks each token with its
        probability (the Gumbel-max identity)
 
     Top-k is looked up before the division by the temperature, which keeps the order, so that only the kept values are
-    divided. From step 6 on all is float64. Every row is worked on by itself and its noise is keyed by (seed, choice,
+    divided. From step 7 on all is float64. Every row is worked on by itself and its noise is keyed by (seed, choice,
     position, token id): equal logits give equal tokens in any batch. There is no state and no global generator.
     """
 
@@ -64,11 +68,11 @@ class Sampler:
         """
         logits = logits.float()
         greedy = likeliest(logits)  # [rows]
-        if all(row.settings.greedy for row in rows):
+        if all(row.settings.greedy and row.constraint is None for row in rows):
             chosen = greedy
         else:
             picks = [
-                greedy[index] if row.settings.greedy else _draw_one(logits[index], row)
+                _greedy_one(logits[index], row, greedy[index]) if row.settings.greedy else _draw_one(logits[index], row)
                 for index, row in enumerate(rows)
             ]
             chosen = torch.stack(picks)  # [rows]
@@ -160,15 +164,29 @@ def nucleus_size(scores: Tensor, top_p: float) -> Tensor:
     return (reached[:-1] < top_p).sum() + 1
 
 
+def _greedy_one(logits: Tensor, row: Row, best: Tensor) -> Tensor:
+    """The likeliest token of ``logits`` ``[vocab]`` as a tensor of one: ``best``, or the best that a grammar allows."""
+    if row.constraint is None:
+        return best
+    allowed = row.constraint.allowed  # [allowed]
+    return allowed[logits[allowed].argmax()]
+
+
 def _draw_one(logits: Tensor, row: Row) -> Tensor:
-    """Steps 2 to 9 for one row of ``logits`` ``[vocab]`` that is not greedy; the token id as a tensor of one."""
+    """Steps 2 to 10 for one row of ``logits`` ``[vocab]`` that is not greedy; the token id as a tensor of one."""
     settings = row.settings
     if row.counts is not None:
         logits = penalise(logits, row.counts, settings)
-    if settings.top_k or settings.top_p < 1.0:
-        kept, token_ids = largest(logits, settings.top_k or logits.numel())
+    if row.constraint is not None:
+        candidates = row.constraint.allowed  # [candidates], ascending
+        logits = logits[candidates]
     else:
-        kept, token_ids = logits, torch.arange(logits.numel(), device=logits.device)
+        candidates = torch.arange(logits.numel(), device=logits.device)
+    if settings.top_k or settings.top_p < 1.0:
+        kept, places = largest(logits, settings.top_k or logits.numel())
+        token_ids = candidates[places]
+    else:
+        kept, token_ids = logits, candidates
     scores = kept.to(torch.float64) / settings.temperature  # [k]
     if settings.top_p < 1.0:
         size = nucleus_size(scores, settings.top_p)

@@ -6,6 +6,8 @@ characters and emoji outside the pieces are split over several tokens, as real t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from engine.text.decoding import BYTE_OF_SYMBOL
@@ -59,8 +61,13 @@ CHAT_TEMPLATE = """\
 """ChatML with any role, tools and tool calls."""
 
 
-def mock_tokenizer() -> BackedTokenizer:
-    """A fresh tokenizer; ``<|im_end|>`` and ``<|endoftext|>`` are its end-of-sequence tokens."""
+def mock_tokenizer(chat_template: str = CHAT_TEMPLATE, special_tokens: Sequence[str] = ()) -> BackedTokenizer:
+    """A fresh tokenizer; ``<|im_end|>`` and ``<|endoftext|>`` are its end-of-sequence tokens.
+
+    Args:
+        chat_template: Jinja text.
+        special_tokens: further ones, as some family of models has them.
+    """
     symbol_of_byte = {byte: symbol for symbol, byte in BYTE_OF_SYMBOL.items()}
     vocabulary = {symbol_of_byte[byte]: byte for byte in range(256)}
     merges: list[tuple[str, str]] = []
@@ -82,12 +89,12 @@ def mock_tokenizer() -> BackedTokenizer:
     backend = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     backend.decoder = decoders.ByteLevel()
-    control = [END_OF_TEXT, TURN_START, TURN_END]
+    control = [END_OF_TEXT, TURN_START, TURN_END, *special_tokens]
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in control])
     added = backend.get_added_tokens_decoder()
     return BackedTokenizer(
         backend,
         eos_token_ids=[token_id for token_id, token in added.items() if token.content in (END_OF_TEXT, TURN_END)],
         special_tokens_map={"bos_token": TURN_START, "eos_token": TURN_END, "pad_token": END_OF_TEXT},
-        chat_template=CHAT_TEMPLATE,
+        chat_template=chat_template,
     )

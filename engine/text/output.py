@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from engine.text.answer import AnswerReader, Parts
+from engine.text.reasoning import ThinkingCount, thinking_family
 from engine.text.stops import StopStrings
 from engine.text.tokenizer import TextTokenizer
 from engine.types import (
+    AnswerForm,
+    AnswerReason,
     ChoiceDelta,
-    FinishReason,
     Request,
     Stats,
     StepOutput,
@@ -110,16 +114,22 @@ class RequestText:
 
 
 class _ChoiceText:
-    """One choice: its detokeniser, its stop strings, and the tokens whose place in the text is not known yet."""
+    """One choice: its detokeniser, its stop strings, the parts of its text, and the tokens without a known place."""
 
     __slots__ = (
+        "_count",
         "_detokenizer",
         "_fed",
         "_include_stop",
         "_index",
         "_length",
         "_logprobs",
+        "_marker_texts",
+        "_marks",
         "_matcher",
+        "_read",
+        "_reader",
+        "_single_call",
         "_tokenizer",
         "_unplaced",
         "finished",
@@ -140,10 +150,20 @@ class _ChoiceText:
             skip_special_tokens=request.skip_special_tokens, track_offsets=places_matter, follows_text=follows_text
         )
         self._unplaced: deque[StepToken] | None = deque() if places_matter else None
+        form = request.form or _NO_FORM
+        thinking = None if form.thinking is None else thinking_family(form.thinking)
+        self._count = None if thinking is None else ThinkingCount(thinking, form.thinking_open)
+        self._reader = AnswerReader(form) if (thinking or form.tools) and not form.count_only else None
+        self._single_call = form.single_call
+        self._marker_texts = dict(form.markers) if request.skip_special_tokens else {}
+        self._marks: deque[tuple[int, str]] = deque()
+        """(code points before it, text) of each hidden mark that the reader has yet to get."""
         self._length = 0
         """Code points decoded so far."""
         self._fed = 0
         """Code points that the stop matcher let through."""
+        self._read = 0
+        """Code points that the reader got."""
         self.finished = False
         self.generated = 0
         self.reported = 0
@@ -155,26 +175,62 @@ class _ChoiceText:
         by_stop_token = ends and token.stop_token_id is not None
         # The text of an end-of-sequence token is never shown; that of a stop token only where stops are included.
         hidden = ends and not (by_stop_token and self._include_stop)
-        new = "" if hidden else self._detokenizer.push(token.token_id, always_show=by_stop_token)
+        new = ""
+        if not hidden:
+            new = self._detokenizer.push(token.token_id, always_show=by_stop_token)
+            mark = "" if by_stop_token else self._marker_texts.get(token.token_id, "")
+            if mark:
+                self._marks.append((self._length + len(new), mark))
+            if self._count is not None:
+                self._count.push(mark or new, hidden=bool(mark))
         if token.finish_reason is not None:
             new += self._detokenizer.finish()
         self._length += len(new)
         text, stop_string = self._cut(new, last=token.finish_reason is not None)
         placed = self._place(token, hidden, end=self._fed if stop_string is not None else None)
-        finish_reason: FinishReason | None = "stop" if stop_string is not None else token.finish_reason
-        self.finished = finish_reason is not None
+        reason: AnswerReason | None = "stop" if stop_string is not None else token.finish_reason
+        parts = Parts(text)
+        if self._reader is not None:
+            parts, reason = self._take_apart(self._reader, text, stop_string, reason)
+        self.finished = reason is not None
         self.reported += len(placed)
         if not (text or placed or self.finished):
             return None
         return ChoiceDelta(
             index=self._index,
-            text=text,
+            text=parts.content,
             token_count=len(placed),
             tokens=[self._token_text(step, offset) for step, offset in placed] if self._logprobs else [],
-            finish_reason=finish_reason,
+            finish_reason=reason,
             stop_reason=token.stop_token_id if stop_string is None else stop_string,
             logprob_sum=sum(step.logprob or 0.0 for step, _ in placed),
+            reasoning=parts.reasoning,
+            calls=parts.calls,
+            reasoning_tokens=min(self._count.tokens, self.reported) if self._count and self.finished else None,
         )
+
+    def _take_apart(
+        self, reader: AnswerReader, text: str, stop_string: str | None, reason: AnswerReason | None
+    ) -> tuple[Parts, AnswerReason | None]:
+        """The parts that became certain with this text, and why the choice ended, if it has."""
+        parts = Parts()
+        while self._marks and self._marks[0][0] <= self._read + len(text):
+            place, mark = self._marks.popleft()
+            before, text = text[: place - self._read], text[place - self._read :]
+            parts.add(reader.feed(before))
+            parts.add(reader.feed(mark, hidden=True))
+            self._read = place
+        parts.add(reader.feed(text))
+        self._read += len(text)
+        if stop_string is not None and not self._include_stop and reader.inside_thinking:
+            parts.add(reader.feed(stop_string))  # the contract keeps it there
+        if reason is None and self._single_call and reader.calls_whole:
+            return parts, "tool_calls"
+        if reason is not None:
+            parts.add(reader.finish())
+            if reader.calls_whole:
+                reason = "tool_calls"
+        return parts, reason
 
     def _cut(self, new: str, last: bool) -> tuple[str, str | None]:
         """The text that may go out now, and the stop string that ends it."""
@@ -208,6 +264,9 @@ class _ChoiceText:
         return TokenCandidate(token_id, self._tokenizer.token_text(token_id), raw, logprob)
 
 
+_NO_FORM: Final = AnswerForm()
+
+
 def _shows_text(request: Request, tokenizer: TextTokenizer) -> bool:
     """Whether the prompt has any text under the request's own rule for special tokens."""
     hidden = tokenizer.special_ids if request.skip_special_tokens else frozenset[int]()
@@ -234,4 +293,7 @@ def _merge(parts: list[ChoiceDelta]) -> ChoiceDelta:
         finish_reason=parts[-1].finish_reason,
         stop_reason=parts[-1].stop_reason,
         logprob_sum=sum(part.logprob_sum for part in parts),
+        reasoning="".join(part.reasoning for part in parts),
+        calls=[piece for part in parts for piece in part.calls],
+        reasoning_tokens=parts[-1].reasoning_tokens,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,8 @@ from engine.text.detokenizer import Detokenizer, make_detokenizer
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
+_THINKING = ("enable_thinking", "thinking")
+"""MindIE's switch in tokenizer_config.json; the second is DeepSeek's name for it."""
 _LONG_CHARS = 8_000
 
 
@@ -26,7 +28,13 @@ class TextTokenizer(Protocol):
     special_ids: frozenset[int]
     """Tokens that ``skip_special_tokens`` hides."""
     chat_template: str | None
-    """Jinja text."""
+    """Jinja text; the one named default where there are several."""
+    chat_templates: Mapping[str, str]
+    """All chat templates by name: default, and often tool_use for requests with tools."""
+    enable_thinking: bool | None
+    """Whether the model thinks when nobody says; None where its files do not say."""
+    added_tokens: Mapping[int, str]
+    """Special and other added tokens, as the vocabulary spells them."""
     bos_token: str | None
     eos_token: str | None
     special_tokens_map: dict[str, str]
@@ -68,6 +76,8 @@ class BackedTokenizer:
         eos_token_ids: Sequence[int],
         special_tokens_map: dict[str, str],
         chat_template: str | None,
+        more_templates: Mapping[str, str] | None = None,
+        enable_thinking: bool | None = None,
     ) -> None:
         """Take over ``backend``: saved truncation and padding are switched off, named special tokens made special.
 
@@ -83,15 +93,23 @@ class BackedTokenizer:
         self.plan: DecoderPlan = read_decoder(_decoder_config(backend))
         self.vocab_size = backend.get_vocab_size(with_added_tokens=True)
         self.eos_token_ids = tuple(eos_token_ids)
-        self.special_ids = frozenset(
-            token_id for token_id, added in backend.get_added_tokens_decoder().items() if added.special
-        )
+        added_tokens = backend.get_added_tokens_decoder()
+        self.special_ids = frozenset(token_id for token_id, added in added_tokens.items() if added.special)
+        self.added_tokens = {token_id: added.content for token_id, added in added_tokens.items()}
         self.special_tokens_map = special_tokens_map
         self.chat_template = chat_template
+        self.enable_thinking = enable_thinking
+        self._more_templates = dict(more_templates or {})
         self.bos_token = special_tokens_map.get("bos_token")
         self.eos_token = special_tokens_map.get("eos_token")
         self._bytes: dict[int, bytes] = {}
         self._strings: dict[int, str | None] = {}
+
+    @property
+    def chat_templates(self) -> dict[str, str]:
+        """See ``TextTokenizer.chat_templates``."""
+        default = {} if self.chat_template is None else {"default": self.chat_template}
+        return {**self._more_templates, **default}
 
     def encode(self, text: str, *, add_special_tokens: bool, parse_special: bool = True) -> list[int]:
         """See ``TextTokenizer.encode``."""
@@ -161,11 +179,14 @@ def tokenizer_from_folder(folder: str | Path) -> BackedTokenizer:
     backend = Tokenizer.from_file(str(path))
     config = _read_json(folder / "tokenizer_config.json")
     named = _named_tokens(config) or _named_tokens(_read_json(folder / "special_tokens_map.json"))
+    templates = _chat_templates(folder, config)
     return BackedTokenizer(
         backend,
         eos_token_ids=_eos_token_ids(folder, backend, named.get("eos_token")),
         special_tokens_map=named,
-        chat_template=_chat_template(folder, config),
+        chat_template=templates.pop("default", None),
+        more_templates=templates,
+        enable_thinking=next((config[key] for key in _THINKING if isinstance(config.get(key), bool)), None),
     )
 
 
@@ -207,11 +228,18 @@ def _eos_token_ids(folder: Path, backend: Tokenizer, eos_token: str | None) -> t
     return () if token_id is None else (token_id,)
 
 
-def _chat_template(folder: Path, config: dict[str, Any]) -> str | None:
+def _chat_templates(folder: Path, config: dict[str, Any]) -> dict[str, str]:
+    """Templates by name: of the configuration, then of files of their own, which are newer and win."""
+    found: dict[str, str] = {}
+    inside = config.get("chat_template")
+    if isinstance(inside, str):
+        found["default"] = inside
+    elif isinstance(inside, list):
+        pairs = ((entry.get("name"), entry.get("template")) for entry in inside if isinstance(entry, dict))
+        found |= {name: text for name, text in pairs if isinstance(name, str) and isinstance(text, str)}
     beside = folder / "chat_template.jinja"
     if beside.is_file():
-        return beside.read_text(encoding="utf-8")
-    template = config.get("chat_template")
-    if isinstance(template, list):
-        template = next((entry.get("template") for entry in template if entry.get("name") == "default"), None)
-    return template if isinstance(template, str) else None
+        found["default"] = beside.read_text(encoding="utf-8")
+    for more in sorted((folder / "additional_chat_templates").glob("*.jinja")):
+        found[more.stem] = more.read_text(encoding="utf-8")
+    return found

@@ -13,6 +13,7 @@ from in_process import InProcessApp
 from wire import MODEL
 
 from engine.mock_front import MockFront
+from handlers.adapters import adapter_book
 from handlers.server import ApiServer, bind
 from handlers.service import Service
 from handlers.settings import Settings
@@ -29,9 +30,9 @@ def make_service(profile: frozenset[str], model_name: str, settings: Mapping[str
     fail_at = chosen.pop("mock_fail_at_round", None)
     chosen["features"] = tuple(sorted(profile - MODEL_TYPES))
     chosen["model_type"] = next(iter(profile & MODEL_TYPES), "")
-    return Service(
-        Settings(model_name=model_name, **chosen), MockFront(fail_at=fail_at, max_position_embeddings=CONTEXT)
-    )
+    made = Settings(model_name=model_name, **chosen)
+    front = MockFront(fail_at=fail_at, max_position_embeddings=CONTEXT, adapters=adapter_book(made))
+    return Service(made, front)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,20 @@ It is the check on the specification: a specification can agree with itself and 
 
 from __future__ import annotations
 
-from hand import choices, general, messages, order, parts, profiles, prompts, sampling, stopping, templates, tools
+from hand import (
+    choices,
+    extensions,
+    general,
+    messages,
+    order,
+    parts,
+    profiles,
+    prompts,
+    sampling,
+    stopping,
+    templates,
+    tools,
+)
 from hand import tools_rules as exclusions
 from wire import Row
 
@@ -19,6 +32,7 @@ TOPICS = (
     tools,
     exclusions,
     templates,
+    extensions,
     prompts,
     profiles,
     order,

@@ -21,6 +21,7 @@ BODY_SCHEMAS = {"/v1/chat/completions": "ChatCompletionRequest", "/v1/completion
 
 DEPLOYMENT_CODES = {
     "unknown_model": "negative data names models that are not deployed",
+    "unsupported": "no grammar holds a random schema, and the mock ends no thought early",
     "unsupported_media": "the mock is a text model",
     "template_error": "the request's own template is random text, which Jinja or the template itself refuses",
     "invalid_token_id": "a random id is outside the mock's vocabulary",

@@ -107,7 +107,8 @@ def check_chat_stream(
             choice = event["choices"][0]
             keys(choice, ["index", "delta", "logprobs", "finish_reason"], "a chat event's choice")
             check_delta(choice["delta"], first=position == 0, openai_form=openai_form)
-            joined.append(choice["delta"].get("content") or "")
+            if "content" in choice["delta"]:
+                joined.append(choice["delta"]["content"] or "")
             if choice["logprobs"] is not None:
                 require(top is not None, "logprobs are null when not asked for", choice)
                 tokens += check_chat_logprobs(choice["logprobs"], top or 0)

@@ -15,8 +15,11 @@ from tools.contract.corpus import Case, load_corpus
 from tools.contract.values import expand
 
 ROOT = Path(__file__).parents[2]
-CASES = load_corpus(ROOT / "generated" / "corpus.json")
 PATHS = {"create_chat_completion": CHAT, "create_completion": COMPLETIONS}
+ADAPTER_PATHS = {"load_lora_adapter": "/v1/load_lora_adapter", "unload_lora_adapter": "/v1/unload_lora_adapter"}
+ALL_CASES = load_corpus(ROOT / "generated" / "corpus.json")
+CASES = [case for case in ALL_CASES if case.operation in PATHS]
+ADAPTER_CASES = [case for case in ALL_CASES if case.operation in ADAPTER_PATHS]
 MANY_BYTES = 3 * 4194304
 """A body this long holds or makes the longest text allowed, where a token a character is above the 1048576 tokens."""
 MEDIA = ("image_url", "video_url", "audio_url", "input_audio")
@@ -33,6 +36,16 @@ def has_media(case: Case) -> bool:
     contents = [message.get("content") for message in messages or [] if isinstance(message, dict)]
     parts = [part for content in contents if isinstance(content, list) for part in content if isinstance(part, dict)]
     return any(part.get(kind) is not None for part in parts for kind in MEDIA)
+
+
+def unsupported(body: dict[str, Any]) -> str | None:
+    """The member of an accepted body that the mock's engine cannot carry out, and refuses by name."""
+    form = (body.get("response_format") or {}).get("json_schema") or {}
+    if "anything" in form.get("schema", {}):
+        return "response_format.json_schema.schema.anything"  # no keyword of JSON Schema
+    if "thinking_budget" in (body.get("chat_template_kwargs") or {}):
+        return "chat_template_kwargs.thinking_budget"
+    return None
 
 
 def settings(case: Case) -> dict[str, Any]:
@@ -55,6 +68,10 @@ def test_what_the_contract_allows_is_answered(case: Case, client_for: ClientFor)
     answer = client.post(
         PATHS[case.operation], content=json.dumps(body, ensure_ascii=False).encode(), headers=JSON_TYPE
     )
+    if (member := unsupported(body)) is not None:
+        error = json.loads(answer.content)
+        assert (answer.status_code, error["code"], error["param"]) == (422, "unsupported", member), error
+        return
     if has_media(case):
         error = json.loads(answer.content)
         assert (answer.status_code, error["code"]) == (422, "unsupported_media"), error
@@ -81,6 +98,19 @@ def test_what_the_contract_refuses_is_a_422_that_names_the_member(case: Case, cl
     check_error(
         answer, refused(422, case.code, case.param), name(case), openai_form=bool(case.deployment.get("openai_form"))
     )
+
+
+@pytest.mark.parametrize("case", ADAPTER_CASES, ids=name)
+def test_bodies_about_adapters_are_checked_before_anything_is_loaded(case: Case, client_for: ClientFor) -> None:
+    """422 with the member for what the contract refuses; the rest gets as far as the setting that is off."""
+    answer = client_for(model_name="mock").post(ADAPTER_PATHS[case.operation], json=expand(case.body))
+    expected = refused(404, "not_found", None) if case.accepted else refused(422, case.code, case.param)
+    check_error(answer, expected, name(case))
+
+
+def test_the_corpus_covers_every_operation_with_a_body() -> None:
+    """No case is left out above."""
+    assert {case.operation for case in ALL_CASES} == set(PATHS) | set(ADAPTER_PATHS)
 
 
 def test_the_corpus_is_as_large_as_it_must_be() -> None:

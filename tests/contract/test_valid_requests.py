@@ -50,10 +50,15 @@ def realistic(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(body: dict[str, Any]) -> bool:
-    """Whether a text model answers the body: no media, few choices, and ids that the mock's vocabulary has."""
+    """Whether the mock answers the body: no media, no schema, no bound on thinking, few choices, ids that it has."""
     contents = [message.get("content") for message in body.get("messages", [])]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     if any(part.get(kind) is not None for part in parts for kind in MEDIA):
+        return False
+    form = (body.get("response_format") or {}).get("type", "text")
+    if form == "json_schema" or (form == "json_object" and body.get("use_beam_search")):
+        return False  # most schemas that can be drawn have keywords that no grammar holds, and beams have none
+    if "thinking_budget" in (body.get("chat_template_kwargs") or {}):
         return False
     prompt = body.get("prompt")
     if isinstance(prompt, list) and not all(0 <= token < 700 for token in prompt):
@@ -91,6 +96,6 @@ def test_a_thousand_valid_requests_are_answered_as_the_spec_says(operation: str,
         answered["stream"] += 1
 
     send()
-    assert answered["whole"] >= 300
-    assert answered["stream"] >= 300
+    assert answered["whole"] >= 250
+    assert answered["stream"] >= 250
     assert sum(answered.values()) >= 1000

@@ -30,6 +30,7 @@ class FakeExecutor:
         self.idle = set()
         self.refusals = {}
         self.homeless = set()
+        self.unprepared = {}
 
     @property
     def live_sequences(self):
@@ -42,6 +43,12 @@ class FakeExecutor:
 
     def refuse(self, request):
         return self.refusals.get(request.request_id)
+
+    def prepared(self, request):
+        prepared = self.unprepared.get(request.request_id, True)
+        if isinstance(prepared, Exception):
+            raise prepared
+        return prepared
 
     def can_admit(self, request):
         return not self.full and not self.homeless & self.choices.keys()

@@ -33,9 +33,12 @@ class FakeRunner:
         self.plans = []
         self.tokens_run = 0
         self.copied = 0
+        self.loads = 100
         self.fail_in = None
         """Raise in so many calls of ``run`` from now."""
         self.fail_copies = False
+        self.adapters = {}
+        """Loaded ones: what each of them does, a number."""
         self.poisoned = frozenset()
         """Contexts that end with one of these tokens give NaN."""
 
@@ -55,7 +58,7 @@ class FakeRunner:
             pages = list(span.pages)
             held = self.pages[pages].reshape(-1)[: span.start].tolist()
             for token in span.token_ids:
-                entry = _hash(np.array([*held, token], dtype=np.int64))
+                entry = _entry(held, token, self.adapters[span.adapter] if span.adapter else 0)
                 page, place = divmod(len(held), self.page_size)
                 self.pages[pages[page], place] = entry
                 held.append(entry)
@@ -74,6 +77,16 @@ class FakeRunner:
         for old, new in zip(source, target, strict=True):
             self.pages[new] = self.pages[old]
         self.copied += len(target)
+
+    def load_adapter(self, name, tensors):
+        """See ``ModelRunner.load_adapter``; ``tensors`` is a number that goes into all hashes."""
+        self.loads += 1
+        self.adapters[self.loads] = tensors
+        return self.loads
+
+    def unload_adapter(self, adapter):
+        """See ``ModelRunner.unload_adapter``."""
+        del self.adapters[adapter]
 
     def _check(self, plan):
         written = {}
@@ -97,6 +110,10 @@ class FakeRunner:
                     raise AssertionError(f"page {index} of a sequence is written by another one")
 
 
+def _entry(held, token, adapter):
+    return _hash(np.array([*held, token + 1000 * adapter], dtype=np.int64))
+
+
 def _hash(data):
     return int.from_bytes(blake2b(data.tobytes(), digest_size=8).digest(), "little", signed=True)
 
@@ -108,9 +125,9 @@ def logits_of(held, vocab):
     return torch.from_numpy((noise / vocab - 4.0).astype(np.float32))
 
 
-def context_logits(token_ids, vocab=VOCAB):
-    """The logits after a context, computed without pages."""
+def context_logits(token_ids, vocab=VOCAB, adapter=0):
+    """The logits after a context, computed without pages, with what an adapter does."""
     held = []
     for token in token_ids:
-        held.append(_hash(np.array([*held, token], dtype=np.int64)))
+        held.append(_entry(held, token, adapter))
     return logits_of(held, vocab)

@@ -148,6 +148,30 @@ def test_chat_template_file_wins(folder):
     assert tokenizer_from_folder(folder).chat_template == "new"
 
 
+def test_chat_templates_have_names(folder):
+    """Those of the configuration, and those of additional_chat_templates, which are newer."""
+    named = [{"name": "default", "template": "D"}, {"name": "tool_use", "template": "old"}, {"name": "rag"}]
+    write(folder, "tokenizer_config.json", chat_template=named)
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "tool_use.jinja").write_text("T", encoding="utf-8")
+    assert tokenizer_from_folder(folder).chat_templates == {"default": "D", "tool_use": "T"}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [({}, None), ({"enable_thinking": False}, False), ({"thinking": True}, True), ({"enable_thinking": "yes"}, None)],
+)
+def test_the_switch_of_thinking_in_the_configuration(folder, config, expected):
+    """MindIE reads it from tokenizer_config.json, under either name."""
+    write(folder, "tokenizer_config.json", **config)
+    assert tokenizer_from_folder(folder).enable_thinking is expected
+
+
+def test_added_tokens_are_known_as_they_are_spelled(folder):
+    """Special ones and others alike."""
+    assert END_OF_TEXT in tokenizer_from_folder(folder).added_tokens.values()
+
+
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
     """The error names the missing file."""
     with pytest.raises(FileNotFoundError, match=r"tokenizer\.json"):

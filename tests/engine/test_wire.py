@@ -21,9 +21,11 @@ from engine.types import (
     StepToken,
 )
 from engine.wire import (
+    AdapterLoaded,
     Cancel,
     Channel,
     FrameBuffer,
+    LoadAdapter,
     LoadFailed,
     LoadProgress,
     Quit,
@@ -31,6 +33,7 @@ from engine.wire import (
     RemoveChoice,
     Round,
     Submit,
+    UnloadAdapter,
     decode,
     encode,
 )
@@ -41,6 +44,9 @@ MESSAGES = [
     Submit(Request("r", (1, 2), SamplingParams(max_tokens=4, seed=2**64 - 1), stop=("a",)), 123),
     Cancel("r"),
     RemoveChoice("r", 8191),
+    LoadAdapter(3, "a", "folder", 8),
+    UnloadAdapter(3),
+    AdapterLoaded(3, "it is not whole."),
     Quit(),
     LoadProgress("Reading."),
     LoadFailed("No."),
@@ -88,6 +94,18 @@ def test_receiving_without_waiting_takes_what_is_there(ends):
     assert channel.receive(wait=False) == []
     ends[0].sendall(encode(Cancel("a")) + encode(Quit()))
     assert channel.receive(wait=False) == [Cancel("a"), Quit()]
+
+
+def test_a_channel_that_waits_can_be_woken_without_a_command(ends):
+    """Woken twice it returns once with nothing; commands that are there come along."""
+    channel = Channel(ends[1])
+    channel.wake()
+    channel.wake()
+    assert channel.receive(wait=True) == []
+    channel.wake()
+    ends[0].sendall(encode(Cancel("a")))
+    assert channel.receive(wait=True) == [Cancel("a")]
+    assert channel.receive(wait=False) == []
 
 
 async def test_a_link_never_blocks_on_an_engine_that_does_not_read(ends):

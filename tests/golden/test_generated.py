@@ -75,4 +75,9 @@ def test_connexion_loads_the_routes_as_they_are() -> None:
         for operation in methods.values()
         if "requestBody" in operation
     ]
-    assert bodies == ["ChatCompletionRequest", "CompletionRequest"]
+    assert bodies == [
+        "ChatCompletionRequest",
+        "CompletionRequest",
+        "LoadLoraAdapterRequest",
+        "UnloadLoraAdapterRequest",
+    ]

@@ -9,7 +9,7 @@ import pytest
 
 from generated.models import ChatCompletionRequest
 from handlers.errors import Problem
-from handlers.messages import parse_arguments, plain_messages, plain_tools, tools_in_use, with_tools_told
+from handlers.messages import plain_messages, plain_tools, tools_in_use
 
 TOOL = {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object"}, "unknown": 1}}
 
@@ -31,9 +31,9 @@ def test_text_parts_are_joined_without_anything_between() -> None:
     assert plain({"role": "user", "content": content}) == {"role": "user", "content": "one two"}
 
 
-@pytest.mark.parametrize("content", [None, "", []])
+@pytest.mark.parametrize("content", ["", []])
 def test_empty_content_of_a_caller_is_an_empty_text(content: Any) -> None:
-    """An assistant that only calls has "" as its content, whatever was sent."""
+    """No parts at all are an empty text."""
     call = {"id": "call_1", "type": "function", "function": {"name": "get_time", "arguments": "{}"}}
 
     assert plain({"role": "assistant", "content": content, "tool_calls": [call]})["content"] == ""
@@ -72,33 +72,32 @@ def called(arguments: str) -> list[dict[str, Any]]:
     return plain_messages(request([{"role": "assistant", "tool_calls": [call]}]).messages, "")
 
 
-def arguments_of(messages: list[dict[str, Any]]) -> Any:
-    """The arguments of the only call."""
-    return messages[0]["tool_calls"][0]["function"]["arguments"]
+def function_of(messages: list[dict[str, Any]]) -> Any:
+    """The function of the only call."""
+    return messages[0]["tool_calls"][0]["function"]
 
 
-def test_arguments_become_objects() -> None:
-    """JSON text is parsed for the template, and the original stays text."""
-    messages = called('{"a": 1}')
+@pytest.mark.parametrize(("text", "value"), [('{"a": 1}', {"a": 1}), ("", {}), (" \n", {})])
+def test_arguments_are_there_as_text_and_as_an_object(text: str, value: dict[str, Any]) -> None:
+    """Templates differ in which they want; no text at all means no arguments."""
+    function = function_of(called(text))
 
-    assert arguments_of(parse_arguments(messages, "")) == {"a": 1}
-    assert arguments_of(messages) == '{"a": 1}'
-
-
-@pytest.mark.parametrize("text", ["", "{", "[1]", "null", '{"a": NaN}', r'{"a": "\ud800"}'])
-def test_a_template_that_needs_an_object_refuses_other_arguments(text: str) -> None:
-    """The sentence names the arguments by their path."""
-    with pytest.raises(Problem, match="JSON object") as caught:
-        parse_arguments(called(text), "{{ call.arguments | tojson }}")
-    assert caught.value.param == "messages[0].tool_calls[0].function.arguments"
+    assert (function["arguments"], function["object"]) == (text, value)
 
 
-@pytest.mark.parametrize(
-    "template", ["{{ call.arguments }}", "{% if call.arguments is string %}{{ call.arguments | tojson }}{% endif %}"]
-)
-def test_other_templates_get_such_arguments_as_text(template: str) -> None:
-    """What a template can show as it is, is shown as it is."""
-    assert arguments_of(parse_arguments(called("not json"), template)) == "not json"
+@pytest.mark.parametrize("text", ["{", "[1]", "null", '{"a": NaN}', r'{"a": "\ud800"}'])
+def test_arguments_that_spell_no_object_are_text_alone(text: str) -> None:
+    """What is not JSON, and JSON of other kinds, is no object."""
+    assert function_of(called(text))["object"] is None
+
+
+def test_null_content_stays_null_beside_calls_only() -> None:
+    """Some templates tell null from empty content in a message that calls; elsewhere it is empty."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    answered = {"role": "tool", "content": None, "tool_call_id": "call_1"}
+    messages = plain_messages(request([{"role": "assistant", "tool_calls": [call]}, answered]).messages, "")
+
+    assert [message["content"] for message in messages] == [None, ""]
 
 
 @pytest.mark.parametrize(
@@ -123,17 +122,3 @@ def test_tools_keep_what_was_set() -> None:
     assert plain_tools(tools) == [
         {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object"}}}
     ]
-
-
-def test_tools_are_told_in_the_system_message_where_the_template_has_no_place() -> None:
-    """An existing system message comes first, a new one is made otherwise."""
-    tools = [{"type": "function", "function": {"name": "get_time"}}]
-    user = {"role": "user", "content": "x"}
-
-    made = with_tools_told([user], tools)
-    kept = with_tools_told([{"role": "system", "content": "Be brief."}, user], tools)
-
-    assert [message["role"] for message in made] == ["system", "user"]
-    assert '"name": "get_time"' in made[0]["content"]
-    assert [message["role"] for message in kept] == ["system", "user"]
-    assert kept[0]["content"].startswith("Be brief.\n\n")

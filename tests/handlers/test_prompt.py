@@ -142,14 +142,22 @@ async def test_a_templates_complaint_is_a_422_in_its_words() -> None:
     assert (caught.value.status, caught.value.code, caught.value.param) == (422, "template_error", "messages")
 
 
-async def test_a_template_that_breaks_says_nothing_of_its_insides() -> None:
-    """A Python error inside the template is a 422 without the error's text."""
-    tokenizer = bos_tokenizer("{{ messages[0].content + 1 }}")
-
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("\n{{ messages[0].content + 1 }}", '(line 2): can only concatenate str (not "int") to str'),
+        ("{{ greeting.upper() }}", "(line 1): 'greeting' is undefined"),
+        ("{{ messages[0].mood.name }}", "(line 1): 'dict object' has no attribute 'mood'"),
+        ("{% if %}", "The model's chat template is not valid Jinja (line 1)"),
+    ],
+)
+async def test_a_fault_of_the_models_own_template_is_named(template: str, words: str) -> None:
+    """A 422 that says whose template it is, the line, and the name or the types."""
     with pytest.raises(Problem) as caught:
-        await chat(maker(tokenizer), user("hi"))
-    assert (caught.value.status, caught.value.code) == (422, "template_error")
-    assert "concatenate" not in caught.value.message
+        await chat(maker(bos_tokenizer(template)), user("hi"))
+    assert (caught.value.status, caught.value.code, caught.value.param) == (422, "template_error", None)
+    assert caught.value.message.startswith("The model's chat template ")
+    assert words in caught.value.message
 
 
 async def test_a_template_that_joins_text_gets_arguments_as_text() -> None:

@@ -13,7 +13,7 @@ from generated.models import ChatCompletionRequest, CompletionRequest
 from generated.rules import Deployment
 from handlers.defaults import ModelDefaults
 from handlers.errors import Problem
-from handlers.sampling import Choices, choices, sampling_params, stop_strings
+from handlers.sampling import Choices, choices, most_tokens, sampling_params, stop_strings
 
 
 def completion(**members: Any) -> CompletionRequest:
@@ -140,3 +140,14 @@ def test_stop_tokens_outside_the_vocabulary_are_left_out() -> None:
     body = completion(stop_token_ids=[7, 500, -1, 3, 7, 2**31 - 1])
 
     assert params(body).stop_token_ids == (7, 3)
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [({}, None), ({"max_tokens": 3}, 3), ({"max_completion_tokens": 4}, 4),
+     ({"max_tokens": 5, "max_completion_tokens": 5}, 5)],
+)  # fmt: skip
+def test_max_completion_tokens_is_another_name(members: dict[str, Any], expected: int | None) -> None:
+    """OpenAI's newer name bounds the answer as max_tokens does."""
+    raw = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], **members})
+    assert most_tokens(ChatCompletionRequest.model_validate_json(raw)) == expected

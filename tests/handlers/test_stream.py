@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.types import ChoiceDelta, Stats, TokenCandidate, TokenText
+from engine.types import CallPiece, ChoiceDelta, Stats, TokenCandidate, TokenText
 from generated.models import ChatCompletionChunk, CompletionChunk
 from handlers.stream import AnswerHead, ChatEncoder, CompletionEncoder, Encoder
 
@@ -27,13 +27,13 @@ def token(text: str, logprob: float = -0.5, offset: int = 0) -> TokenText:
 
 def chat_encoder(count: int = 1, **options: Any) -> ChatEncoder:
     """A chat encoder in MindIE's form unless told otherwise."""
-    chosen = {"openai_form": False, "full_text": False, "tool_names": None, **options}
+    chosen = {"openai_form": False, "full_text": False, "new_call_id": lambda: "call_12345678", **options}
     return ChatEncoder(HEAD, count, STATS, **chosen)
 
 
 def events(encoder: Encoder, *rounds: Sequence[ChoiceDelta]) -> list[bytes]:
     """The data of all events."""
-    stream = encoder.opening() + b"".join(map(encoder.round, rounds))
+    stream = encoder.opening() + b"".join(map(encoder.round, rounds)) + encoder.closing()
     assert stream.endswith(b"\n\n")
     parts = stream[:-2].split(b"\n\n")
     assert all(part.startswith(b"data: ") for part in parts)
@@ -47,20 +47,30 @@ ROUNDS = (
     [ChoiceDelta(1, "!", 1, tokens=[token("!")], finish_reason="stop", stop_reason="STOP")],
 )
 TOOL_ROUNDS = (
-    [ChoiceDelta(0, 'Hm.\n<tool_call>{"name": "f", "argum', 1)],
-    [ChoiceDelta(0, 'ents": {"a": "é"', 1)],
-    [ChoiceDelta(0, "}}</tool_call>", 1, finish_reason="stop")],
+    [ChoiceDelta(0, "", 1, reasoning=AWKWARD)],
+    [ChoiceDelta(0, "", 1, reasoning="so", tokens=[token("so")])],
+    [ChoiceDelta(0, "Hm.", 2, reasoning="!", tokens=[token("!"), token("Hm.")])],
+    [ChoiceDelta(0, "", 1, calls=[CallPiece(0, "f", "")])],
+    [ChoiceDelta(0, "", 1, calls=[CallPiece(0, None, '{"a": "é"')])],
+    [
+        ChoiceDelta(
+            0,
+            "Then",
+            3,
+            calls=[CallPiece(0, None, "}"), CallPiece(1, "g", "{}")],
+            finish_reason="tool_calls",
+            reasoning_tokens=3,
+        )
+    ],
 )
 
 
 @pytest.mark.parametrize("openai_form", [False, True])
 @pytest.mark.parametrize("full_text", [False, True])
-@pytest.mark.parametrize(("rounds", "tools"), [(ROUNDS, None), (TOOL_ROUNDS, ["f"])])
-def test_chat_events_are_what_the_models_write(
-    openai_form: bool, full_text: bool, rounds: Any, tools: list[str] | None
-) -> None:
+@pytest.mark.parametrize("rounds", [ROUNDS, TOOL_ROUNDS])
+def test_chat_events_are_what_the_models_write(openai_form: bool, full_text: bool, rounds: Any) -> None:
     """Reading an event into the chunk model and writing it again gives the same bytes."""
-    encoder = chat_encoder(2, openai_form=openai_form, full_text=full_text, tool_names=tools)
+    encoder = chat_encoder(2, openai_form=openai_form, full_text=full_text)
 
     for event in events(encoder, *rounds):
         assert ChatCompletionChunk.model_validate_json(event).wire_json().encode() == event
@@ -140,25 +150,83 @@ def test_rounds_without_news_send_nothing() -> None:
     ] == 2  # fmt: skip
 
 
-def test_a_tool_call_streams_as_openais_clients_assemble_it() -> None:
-    """Index, id, type and name first, then pieces of the arguments, then tool_calls as the reason."""
-    found = parsed(chat_encoder(tool_names=["f"]), *TOOL_ROUNDS)
-    deltas = [event["choices"][0]["delta"] for event in found]
-
-    assert [delta["content"] for delta in deltas if "content" in delta] == ["", "Hm.", ""]
-    calls = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
-    assert (calls[0]["index"], calls[0]["type"], calls[0]["function"]["name"]) == (0, "function", "f")
-    assert calls[0]["id"].startswith("call_")
-    assert len(calls[0]["id"]) == len("call_") + 8
-    assert "".join(call["function"]["arguments"] for call in calls) == '{"a": "é"}'
-    assert found[-1]["choices"][0]["finish_reason"] == "tool_calls"
+def deltas_of(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The deltas without their role, the opening one left out."""
+    deltas = [event["choices"][0]["delta"] for event in found[1:]]
+    return [{key: value for key, value in delta.items() if key != "role"} for delta in deltas]
 
 
-def test_a_call_that_the_budget_cut_ends_with_length() -> None:
-    """Half a call is no call that a client could run."""
-    rounds = [[ChoiceDelta(0, '<tool_call>{"name": "f", "arguments": {"a', 1, finish_reason="length")]]
+def test_thinking_comes_first_then_content_then_calls_in_events_of_their_own() -> None:
+    """Index, id, type and name of a call once, then pieces of its arguments; the reason in the last event."""
+    found = parsed(chat_encoder(), *TOOL_ROUNDS)
 
-    assert parsed(chat_encoder(tool_names=["f"]), *rounds)[-1]["choices"][0]["finish_reason"] == "length"
+    assert deltas_of(found) == [
+        {"reasoning_content": AWKWARD},
+        {"reasoning_content": "so"},
+        {"reasoning_content": "!"},
+        {"content": "Hm."},
+        {
+            "tool_calls": [
+                {"index": 0, "id": "call_12345678", "type": "function", "function": {"name": "f", "arguments": ""}}
+            ]
+        },
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"a": "é"'}}]},
+        {"content": "Then"},
+        {"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]},
+        {
+            "tool_calls": [
+                {"index": 1, "id": "call_12345678", "type": "function", "function": {"name": "g", "arguments": "{}"}}
+            ]
+        },
+        {"content": ""},
+    ]
+    assert [event["choices"][0]["finish_reason"] for event in found] == [None] * 10 + ["tool_calls"]
+
+
+def test_the_last_event_counts_the_tokens_of_thinking() -> None:
+    """completion_tokens_details stands behind completion_tokens, where the model thinks."""
+    counted = parsed(chat_encoder(), *TOOL_ROUNDS)[-1]["usage"]
+
+    assert list(counted)[2:4] == ["completion_tokens", "completion_tokens_details"]
+    assert counted["completion_tokens_details"] == {"reasoning_tokens": 3}
+
+
+def test_log_probabilities_of_thinking_and_content_stand_in_the_last_event_of_a_round() -> None:
+    """Each token's once, in the order of the tokens."""
+    found = parsed(chat_encoder(), *TOOL_ROUNDS)
+    logprobs = [event["choices"][0]["logprobs"] for event in found]
+
+    assert [[entry["token"] for entry in value["content"]] if value else None for value in logprobs[:5]] == [
+        None,
+        None,
+        ["so"],
+        None,
+        ["!", "Hm."],
+    ]
+
+
+def test_full_text_is_content_alone() -> None:
+    """Thinking and calls are no part of the cumulative content, nor of full_text."""
+    found = parsed(chat_encoder(full_text=True), *TOOL_ROUNDS)
+
+    assert [delta["content"] for delta in deltas_of(found) if "content" in delta] == ["Hm.", "Hm.Then", "Hm.Then"]
+    assert found[-1]["full_text"] == "Hm.Then"
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_usage_that_comes_apart_is_one_event_without_choices(chat: bool) -> None:
+    """It counts all choices, and no choice's last event has any."""
+    encoder = chat_encoder(2, usage_apart=True) if chat else CompletionEncoder(HEAD, 2, STATS, usage_apart=True)
+    ends = [ChoiceDelta(0, "c", 1, finish_reason="stop", reasoning_tokens=1)]
+    ends += [ChoiceDelta(1, "d", 1, finish_reason="stop", reasoning_tokens=0)]
+    found = events(encoder, [ChoiceDelta(0, "a", 2), ChoiceDelta(1, "b", 1)], ends)
+    model = ChatCompletionChunk if chat else CompletionChunk
+    last = json.loads(found[-1])
+
+    assert all(b'"usage"' not in event for event in found[:-1])
+    assert model.model_validate_json(found[-1]).wire_json().encode() == found[-1]
+    assert (last["choices"], last["usage"]["completion_tokens"], last["usage"]["batch_size"]) == ([], 5, [3, 2, 1])
+    assert last["usage"]["completion_tokens_details"] == {"reasoning_tokens": 1}
 
 
 def test_completions_have_no_empty_first_event_and_usage_last() -> None:

@@ -10,14 +10,19 @@ from tools.cli import _parser, _settings, main
 
 
 def test_options_become_settings(tmp_path: Path) -> None:
-    """Every contract option lands in the setting of its name."""
+    """Every contract option lands in the setting of its name; a file's text in that of its content."""
+    template = tmp_path / "mine.jinja"
+    template.write_text("{{ messages }}", encoding="utf-8")
     given = _parser().parse_args(
         [
             *("mock", "--port", "8000", "--max-n", "4", "--max-seq-len", "64", "--max-iter-times", "8"),
             *("--max-input-token-len", "32", "--max-request-length", "1", "--max-json-depth", "10"),
             *("--strict-unknown", "--full-text-enabled", "--open-ai-support", "openai", "--drain-timeout", "5"),
             *("--relaxed-rules", "tools-exclude-n, tools-exclude-stop", "--profile", "mtp,deepseek"),
-            *("--chat-template-dir", str(tmp_path), "--token-timeout", "7", "--e2e-timeout", "65535", "--no-metrics"),
+            *("--chat-template", str(template), "--chat-template-time", "0.5", "--chat-template-memory", "100"),
+            *("--chat-template-output", "1", "--chat-template-workers", "3", "--token-timeout", "7"),
+            *("--chat-template-dir", str(tmp_path), "--tool-parser", "qwen3", "--reasoning-parser", "none"),
+            *("--e2e-timeout", "65535", "--no-metrics"),
         ]
     )
 
@@ -28,7 +33,11 @@ def test_options_become_settings(tmp_path: Path) -> None:
     assert (settings.strict_unknown, settings.full_text_enabled, settings.openai_form) == (True, True, True)
     assert settings.relaxed_rules == ("tools-exclude-n", "tools-exclude-stop")
     assert (settings.token_timeout, settings.e2e_timeout, settings.metrics) == (7, 65535, False)
+    assert (settings.tool_parser, settings.reasoning_parser) == ("qwen3", "none")
     assert (settings.features, settings.model_type) == (("mtp",), "deepseek")
+    assert (settings.chat_template, settings.template_time_s) == ("{{ messages }}", 0.5)
+    assert (settings.template_memory_bytes, settings.template_output_bytes) == (100 * 2**20, 2**20)
+    assert settings.template_workers == 3
     assert (settings.chat_template_dir, settings.drain_timeout_s) == (tmp_path, 5.0)
 
 
@@ -38,6 +47,9 @@ def test_options_become_settings(tmp_path: Path) -> None:
         (["mock", "--profile", "mtq"], "unknown: mtq"),
         (["mock", "--relaxed-rules", "content-required"], "no rule of this name can be relaxed: content-required"),
         (["serve", "--max-n", "0"], "at least 1"),
+        (["serve", "--tool-parser", "llama4"], "'llama4' is none of auto, none, hermes, "),
+        (["mock", "--reasoning-parser", "x"], "'x' is none of auto, none, qwen3, "),
+        (["serve", "--chat-template", "/none/such.jinja"], "cannot be read: No such file"),
         (["serve", "--max-queue", "-1"], "at least 0"),
         (["serve", "--port", "65536"], "65535"),
         (["serve", "--max-request-length", "nan"], "not a number"),

@@ -44,7 +44,10 @@ def load_corpus(path: FilePath) -> list[Case]:
 
 def dump(cases: list[Case]) -> str:
     """The text of corpus.json: one case a line, empty members left out."""
-    entries = [{key: value for key, value in asdict(case).items() if value not in ("", None, {})} for case in cases]
+    entries = [
+        {key: value for key, value in asdict(case).items() if key == "body" or value not in ("", None, {})}
+        for case in cases
+    ]
     lines = ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in entries)
     note = "Generated from the spec; do not edit. {repeat, times} stands for a long string or list."
     return f'{{"note": {json.dumps(note)},\n "cases": [\n{lines}\n]}}\n'

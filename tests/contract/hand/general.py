@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from wire import CHAT_BASE, DROP, MODEL, Row, bad, both, chat, completions, missing, ok, refused, said, wrong_type
 
-LORA = {"lora_names": ("adapter-1",)}
+from handlers.settings import LoraModule
+
+LORA = {"lora_modules": (LoraModule("adapter-1", Path("adapter-1")),)}
 
 MODEL_ROWS: list[Row] = [
     *both("model-deployed", {"model": MODEL}, ok()),
@@ -54,15 +58,13 @@ UNKNOWN: list[Row] = [
     *both("unknown-one", {"foo": 1}, ok("foo")),
     *both("unknown-null", {"foo": None}, ok("foo")),
     *both("unknown-nested-value", {"foo": {"bar": [1, {"baz": None}]}}, ok("foo")),
-    *both("unknown-stream-options", {"stream_options": {"include_usage": True}}, ok("stream_options")),
     *both("unknown-user", {"user": "u-1"}, ok("user")),
     *both("unknown-logit-bias", {"logit_bias": {"50256": -100}}, ok("logit_bias")),
-    *both("unknown-max-completion-tokens", {"max_completion_tokens": 7}, ok("max_completion_tokens")),
-    *both("unknown-response-format", {"response_format": {"type": "text"}}, ok("response_format")),
     *both("unknown-min-p", {"min_p": 0.1}, ok("min_p")),
     *both("unknown-timeout-priority", {"timeout": 5, "priority": 1}, ok("timeout", "priority")),
     *both("unknown-other-case", {"Stream": "not a switch"}, ok("Stream")),
-    chat("unknown-parallel-tool-calls", {"parallel_tool_calls": False}, ok("parallel_tool_calls")),
+    completions("unknown-max-completion-tokens", {"max_completion_tokens": 7}, ok("max_completion_tokens")),
+    completions("unknown-parallel-tool-calls", {"parallel_tool_calls": False}, ok("parallel_tool_calls")),
     completions("unknown-echo-suffix", {"echo": True, "suffix": "."}, ok("echo", "suffix")),
     completions("unknown-messages", {"messages": said("Hi")}, ok("messages")),
     completions("unknown-top-logprobs", {"top_logprobs": 99}, ok("top_logprobs")),

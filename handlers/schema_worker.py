@@ -1,0 +1,117 @@
+"""The process that reads JSON schemas sent in requests and makes grammars of them: started by ``schema_pool.py``.
+
+A schema may be made to take any time or memory, and a fault of the grammar library would end its process; so this one
+has limits, and can be killed. On its pipes each message is a 4-byte big-endian length and that many bytes of JSON.
+
+In: ``{"limits", "rules", "schemas": [{"schema", "param", "closed", "arguments"}], "examples"}``; the rules are Lark in
+which ``schema_0``, ``schema_1`` and so on stand for the schemas. Out: ``{"grammar", "examples"}``, or
+``{"refused": message, "param"}``.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from typing import Any, BinaryIO, Final
+
+import jsonschema
+from jsonschema.validators import validator_for
+from llguidance import LLMatcher
+
+from handlers.schema_check import SchemaCheck, SchemaLimits, SchemaRefused, shortened
+from handlers.smallest import smallest
+
+READY: Final = b"ready"
+_LAYOUT: Final = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
+"""White space in JSON: at most one space after a comma or a colon, so that none goes on without end."""
+_NO_EXAMPLE: Final = "asks for more than this mock can make up"
+
+
+class _Refused(Exception):
+    def __init__(self, param: str, reason: str) -> None:
+        super().__init__(reason)
+        self.param = param
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer one request."""
+    try:
+        return _grammar(request)
+    except _Refused as error:
+        return {"refused": f"{error.param} {error}", "param": error.param}
+
+
+def _grammar(request: dict[str, Any]) -> dict[str, Any]:
+    check = SchemaCheck(SchemaLimits(**request["limits"]))
+    rules: list[str] = [request["rules"]]
+    examples = []
+    for index, asked in enumerate(request["schemas"]):
+        schema, param = asked["schema"], asked["param"]
+        try:
+            held = check.held(schema, closed=asked["closed"], arguments=asked["arguments"])
+        except SchemaRefused as error:
+            raise _Refused(param + error.path, error.reason) from None
+        _check_form(schema, param)
+        rule = f"schema_{index}: %json {json.dumps({**held, 'x-guidance': _LAYOUT})}"
+        _check_grammar(rule.replace(f"schema_{index}", "start"), param)
+        rules.append(rule)
+        if request["examples"]:
+            examples.append(_example(held, schema, param))
+    grammar = "\n".join(rules)
+    _check_grammar(grammar, request["schemas"][0]["param"])
+    return {"grammar": grammar, "examples": examples}
+
+
+def _check_form(schema: dict[str, Any], param: str) -> None:
+    """Refuse what is no schema in its own dialect."""
+    try:
+        validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
+    except jsonschema.SchemaError as error:
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+        raise _Refused(param + path, f"is no JSON Schema: {shortened(error.message)}") from None
+
+
+def _check_grammar(grammar: str, param: str) -> None:
+    """Refuse what the grammar library refuses."""
+    reason = LLMatcher.validate_grammar(LLMatcher.grammar_from_lark(grammar))
+    if reason and not reason.startswith("WARNING"):
+        raise _Refused(param, f"cannot be held by a grammar: {shortened(reason)}")
+
+
+def _example(held: dict[str, Any], schema: dict[str, Any], param: str) -> Any:
+    """A value that is valid under both."""
+    value = smallest(held)
+    for valid in (held, schema):
+        if not validator_for(valid, default=jsonschema.Draft202012Validator)(valid).is_valid(value):
+            raise _Refused(param, _NO_EXAMPLE)
+    return value
+
+
+def main() -> None:
+    """Serve requests from stdin until it closes. Argument: the memory limit in bytes."""
+    if sys.platform != "win32":
+        import resource
+
+        memory = int(sys.argv[1])
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    sink.write(READY)
+    sink.flush()
+    while (request := _read(source)) is not None:
+        data = json.dumps(answer(request)).encode()
+        sink.write(struct.pack(">I", len(data)) + data)
+        sink.flush()
+
+
+def _read(source: BinaryIO) -> dict[str, Any] | None:
+    header = source.read(4)
+    if len(header) < 4:
+        return None
+    request: dict[str, Any] = json.loads(source.read(struct.unpack(">I", header)[0]))
+    return request
+
+
+if __name__ == "__main__":
+    main()
