@@ -7,6 +7,7 @@ from pathlib import Path
 from engine.batching import BatchLimits
 from engine.executor import Executor
 from engine.loader import load
+from engine.machine_memory import cache_bytes
 from engine.packed_executor import PackedExecutor
 from engine.runner import TorchExecutor
 from engine.torch_runner import PAGE_SIZE, TorchRunner, load_runner
@@ -54,4 +55,7 @@ def load_executor(
         page_size=page_size,
         memory_bytes=memory_bytes,
     )
-    return PackedExecutor(loaded, limits) if isinstance(loaded, TorchRunner) else TorchExecutor(loaded, memory_bytes)
+    if not isinstance(loaded, TorchRunner):
+        return TorchExecutor(loaded, memory_bytes)
+    soft_limit = cache_bytes(memory_bytes, loaded.num_pages * loaded.bytes_per_page)
+    return PackedExecutor(loaded, limits, cache_bytes=soft_limit)
