@@ -17,8 +17,8 @@ class ExtentMemory(KVMemory):
     at most to ``limit``: into the pages behind it, or by a move; if there is no room for either, by what it needs.
     """
 
-    def __init__(self, runner: ModelRunner, growth_tokens: int) -> None:
-        super().__init__(runner)
+    def __init__(self, runner: ModelRunner, growth_tokens: int, soft_limit: int | None = None) -> None:
+        super().__init__(runner, soft_limit)
         self._growth_tokens = growth_tokens
 
     def most_pages(self, prompt_tokens: int, limit: int, beams: int) -> int:

@@ -23,6 +23,12 @@ RESERVE_BYTES = 512 << 20
 POOL_SHARE = 0.5
 """Part of what is available beyond the reserve that the pages may take."""
 
+CACHE_BYTES = 1 << 30
+"""Prompts kept for later requests may make the process this large in any case, of a pool that nobody asked for."""
+CACHE_SHARE = 0.125
+"""And so much of such a pool: it is a part of what was free at the start, which others may want later. What sequences
+need while they run, they get beyond that; and what they have used once, the cache may use too."""
+
 
 def available_bytes() -> int:
     """Memory that could be had without swapping: the system's, or the control group's where that is less."""
@@ -40,6 +46,11 @@ def pool_bytes(limit: int | None) -> int:
     if limit is not None:
         return limit
     return int(max(0, available_bytes() - RESERVE_BYTES) * POOL_SHARE)
+
+
+def cache_bytes(limit: int | None, pool: int) -> int | None:
+    """How much of a pool may become used for the cache's sake: all (None) where ``limit`` has been asked for."""
+    return None if limit is not None else max(CACHE_BYTES, int(pool * CACHE_SHARE))
 
 
 def _meminfo_available() -> int:

@@ -19,9 +19,11 @@ class KVMemory(ABC):
     each step, and *released*. Whatever it returns or raises, a method leaves pages and index in agreement.
     """
 
-    def __init__(self, runner: ModelRunner) -> None:
+    def __init__(self, runner: ModelRunner, soft_limit: int | None = None) -> None:
+        """``soft_limit``: see :class:`engine.pages.PagePool`."""
         self.page_size = runner.page_size
         self._num_pages = runner.num_pages
+        self._soft_limit = soft_limit
         self._copy_pages = runner.copy_pages
         self._queries = self._hits = self._query_tokens = self._hit_tokens = 0
         self.reset()
@@ -29,7 +31,7 @@ class KVMemory(ABC):
     def reset(self) -> None:
         """Forget all pages and everything about them; no sequence may have any after that."""
         self.index: PrefixIndex[KVSequence] = PrefixIndex(self.page_size)
-        self.pool = PagePool(self._num_pages, self.index.forget)
+        self.pool = PagePool(self._num_pages, self.index.forget, self._soft_limit)
 
     @property
     def stats(self) -> MemoryStats:

@@ -50,12 +50,14 @@ class PackedExecutor:
         limits: BatchLimits | None = None,
         growth_tokens: int = GROWTH_TOKENS,
         grammars: GrammarCompiler | None = None,
+        cache_bytes: int | None = None,
     ) -> None:
         """Args:
         runner: the model and its pages.
         limits: how large a step may become.
         growth_tokens: room that a new extent has beyond its tokens; for runners with ``contiguous_pages`` only.
         grammars: of the model; without it no request may have one.
+        cache_bytes: so much memory may become used for the sake of what is cached; None: all that the pages take.
         """
         self.info = runner.info
         pool_tokens = runner.num_pages * runner.page_size
@@ -69,7 +71,12 @@ class PackedExecutor:
         self._runner = runner
         self._grammars = grammars
         self._limits = limits or BatchLimits()
-        self._memory: KVMemory = ExtentMemory(runner, growth_tokens) if runner.contiguous_pages else PagedMemory(runner)
+        soft_limit = None if cache_bytes is None else cache_bytes // runner.bytes_per_page
+        self._memory: KVMemory = (
+            ExtentMemory(runner, growth_tokens, soft_limit)
+            if runner.contiguous_pages
+            else PagedMemory(runner, soft_limit)
+        )
         self._admission = Admission(self._memory, self._limits.max_batch_size)
         self._forks = Forks(self._memory, self._admission)
         self._sampler = Sampler()

@@ -8,6 +8,7 @@ from engine.batching import BatchLimits
 from engine.executor import Executor
 from engine.grammar.compiler import GrammarCompiler
 from engine.loader import load
+from engine.machine_memory import cache_bytes
 from engine.packed_executor import PackedExecutor
 from engine.runner import TorchExecutor
 from engine.text.tokenizer import tokenizer_from_folder
@@ -58,9 +59,10 @@ def load_executor(
         memory_bytes=memory_bytes,
     )
     grammars = _grammars(path, loaded.info)
-    if isinstance(loaded, TorchRunner):
-        return PackedExecutor(loaded, limits, grammars=grammars)
-    return TorchExecutor(loaded, memory_bytes, grammars)
+    if not isinstance(loaded, TorchRunner):
+        return TorchExecutor(loaded, memory_bytes, grammars)
+    soft_limit = cache_bytes(memory_bytes, loaded.num_pages * loaded.bytes_per_page)
+    return PackedExecutor(loaded, limits, cache_bytes=soft_limit, grammars=grammars)
 
 
 def _grammars(path: str, info: ModelInfo) -> GrammarCompiler:

@@ -22,14 +22,26 @@ class PagePool:
     cached instead of free. Cached pages count as available. They are given away when free ones do not do, the one
     that nobody used for the longest time first, and ``on_evict`` hears of each.
 
+    A page that never held anything takes no memory from the machine yet. So the lowest free pages go first, and above
+    ``soft_limit`` cached pages are given away before new ones: the process grows with what its sequences need at the
+    same time, not with every prompt that it has ever seen.
+
     Pages are allocated one by one (any pages, constant time each) or as ascending runs. The search for a free run goes
     over the state of all pages as a byte string, with the regular expression engine: 16 us for 2,000 pages. Where all
     of them are cached, finding what to evict takes 0.7 ms; that is once per admitted request or growth, not per step.
     """
 
-    def __init__(self, num_pages: int, on_evict: Callable[[int], None]) -> None:
-        """All pages free. ``on_evict`` is called with a cached page that is about to hold something else."""
+    def __init__(self, num_pages: int, on_evict: Callable[[int], None], soft_limit: int | None = None) -> None:
+        """All pages free.
+
+        Args:
+            num_pages: how many.
+            on_evict: is called with a cached page that is about to hold something else.
+            soft_limit: pages that may become used for the sake of what is cached in others; None: all.
+        """
         self.num_pages = num_pages
+        self._near = num_pages if soft_limit is None else min(soft_limit, num_pages)
+        """Every page from this one on is free, has never been used, and is above the soft limit."""
         self._on_evict = on_evict
         self._owners = [0] * num_pages
         self._kept = bytearray(num_pages)
@@ -70,31 +82,41 @@ class PagePool:
         """``count`` pages with one owner each, in any order; None, and nothing changes, when there are not so many."""
         if count > self.available:
             return None
-        while len(self._free) < count:
+        far = self.num_pages - self._near
+        while self._cached and len(self._free) - far < count:
             self._evict(next(iter(self._cached)))
         pages = [self._free.popitem()[0] for _ in range(count)]
         for page in pages:
             self._owners[page] = 1
             self._state[page] = _OWNED
+        self._near = max(self._near, 1 + max(pages, default=-1))
         return pages
 
     def take_run(self, count: int) -> range | None:
         """``count`` ascending pages with one owner each; None, and nothing changes, when there is no such run.
 
         Out of the shortest run of free pages that is long enough, at its beginning. If there is none, from the run
-        of free and cached pages in which that evicts the least recently used ones.
+        of free and cached pages in which that evicts the least recently used ones. Only then from new pages above the
+        soft limit, and as few of them as possible.
         """
-        fits = [match.span() for match in _FREE_RUN.finditer(self._state) if match.end() - match.start() >= count]
+        near = self._near
+        fits = [span for span in self._runs(_FREE_RUN, self.num_pages, count) if span[0] + count <= near]
         if fits:
             start = min(fits, key=lambda span: span[1] - span[0])[0]
-        else:
-            loose = [match.span() for match in _LOOSE_RUN.finditer(self._state) if match.end() - match.start() >= count]
-            if not loose:
-                return None
+        elif loose := self._runs(_LOOSE_RUN, near, count):
             start = min(self._oldest_window(span, count) for span in loose)[1]
+        else:
+            start = self._state.rfind(_OWNED) + 1
+            if start + count > self.num_pages:
+                return None
         run = range(start, start + count)
         self._claim(run)
         return run
+
+    def _runs(self, kind: re.Pattern[bytes], end: int, count: int) -> list[tuple[int, int]]:
+        """(first page, end) of each run of that kind before ``end`` that has ``count`` pages."""
+        spans = [match.span() for match in kind.finditer(self._state, 0, end)]
+        return [span for span in spans if span[1] - span[0] >= count]
 
     def extend_run(self, run: range, count: int) -> range | None:
         """``run`` with the ``count`` pages after it, which get one owner; None when one of them is owned."""
@@ -162,6 +184,8 @@ class PagePool:
                 raise PageError(f"page {page} has the state {chr(self._state[page])!r}, but is {books}")
             if (books[0] and self._kept[page]) or (books[2] and not self._kept[page]):
                 raise PageError(f"page {page} is kept: {self._kept[page]}, but is {books}")
+        if _OWNED in self._state[self._near :] or _CACHED in self._state[self._near :]:
+            raise PageError(f"a page from {self._near} on has been used")
         if len(self._free) + len(self._cached) + sum(1 for owners in self._owners if owners) != self.num_pages:
             raise PageError("the books hold pages that do not exist")
 
@@ -173,6 +197,7 @@ class PagePool:
             del self._free[page]
             self._owners[page] = 1
         self._state[pages.start : pages.stop] = bytes([_OWNED]) * len(pages)
+        self._near = max(self._near, pages.stop)
 
     def _evict(self, page: int) -> None:
         """Make a cached page free."""

@@ -53,3 +53,10 @@ def test_half_of_what_is_left_after_the_reserve_is_for_pages(monkeypatch: pytest
 def test_a_limit_that_was_asked_for_holds() -> None:
     """Without looking at the machine."""
     assert machine_memory.pool_bytes(12345) == 12345
+
+
+def test_the_cache_of_a_pool_that_nobody_asked_for_is_a_part_of_it():
+    """An eighth, and 1 GiB in any case; a pool that was asked for may be filled."""
+    assert machine_memory.cache_bytes(None, 64 << 30) == 8 << 30
+    assert machine_memory.cache_bytes(None, 2 << 30) == 1 << 30
+    assert machine_memory.cache_bytes(64 << 30, 64 << 30) is None

@@ -79,6 +79,7 @@ def machines(draw, arrivals):
         for a in arrivals
     )
     num_pages = largest + draw(st.sampled_from([0, 0, 1, 2, 5, 20, 100]))
+    options["cache_pages"] = draw(st.none() | st.integers(0, num_pages))
     executor, fake = make(num_pages=num_pages, limits=limits, growth_tokens=growth, **options)
     return executor, fake, limits
 

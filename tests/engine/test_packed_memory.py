@@ -137,3 +137,15 @@ def test_the_check_finds_what_is_wrong(spoil, found):
     spoil(executor, executor._admission.running[0])
     with pytest.raises(ValueError, match=found):
         executor.check()
+
+
+@pytest.mark.parametrize("contiguous", [False, True])
+def test_prompts_that_are_over_do_not_make_the_process_larger(contiguous):
+    """Fifty prompts of 3 pages in turn, all of them kept: of 200 pages no more than the soft limit of 8 are written."""
+    executor, fake = make(num_pages=200, page_size=4, contiguous=contiguous, cache_pages=8)
+    before = fake.pages.copy()
+    for number in range(50):
+        finish(executor, greedy(number, [number, *range(1, 10)], 2))
+    assert executor.stats.memory.pages_cached >= 6
+    written = (fake.pages != before).any(axis=1).nonzero()[0]
+    assert 3 <= len(written) <= max(written) + 1 <= 8

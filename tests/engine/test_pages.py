@@ -16,10 +16,12 @@ class PoolMachine(RuleBasedStateMachine):
 
     held = Handles("held")
 
-    @initialize(pages=st.integers(1, 24))
-    def start(self, pages):
+    @initialize(pages=st.integers(1, 24), data=st.data())
+    def start(self, pages, data):
         self.evicted = []
-        self.pool = PagePool(pages, self.evicted.append)
+        soft_limit = data.draw(st.none() | st.integers(0, pages))
+        self.pool = PagePool(pages, self.evicted.append, soft_limit)
+        self.near = pages if soft_limit is None else soft_limit  # all above is new memory, to be spared
         self.owners = [0] * pages
         self.kept = set()
         self.cached = []  # least recently used first
@@ -39,16 +41,20 @@ class PoolMachine(RuleBasedStateMachine):
         for page in lost:
             self.cached.remove(page)
             self.kept.discard(page)
+        self.near = max([self.near, *(page + 1 for page in pages)])
 
     @rule(target=held, count=st.integers(0, 8))
     def take(self, count):
-        free, cached = len(self.free), list(self.cached)
+        free, cached, near = len(self.free), list(self.cached), self.near
+        spare = sum(page < near for page in self.free)
         pages = self.pool.take(count)
         if pages is None:
             assert count > free + len(cached)
             return multiple()
         assert len(set(pages)) == len(pages) == count
-        assert sorted(self.evicted) == sorted(cached[: max(0, count - free)])  # the oldest, and no more than needed
+        assert sorted(self.evicted) == sorted(cached[: max(0, count - spare)])  # the oldest, and no more than needed
+        new = [page for page in pages if page >= near]
+        assert sorted(new) == list(range(near, near + max(0, count - spare - len(cached))))  # the lowest
         self.gave(pages)
         return pages
 
@@ -56,12 +62,13 @@ class PoolMachine(RuleBasedStateMachine):
     def take_run(self, count):
         windows = [range(first, first + count) for first in range(len(self.owners) - count + 1)]
         loose = [window for window in windows if not any(self.owners[page] for page in window)]
-        without_loss = [window for window in loose if self.free.issuperset(window)]
+        known = [window for window in loose if window.stop <= self.near]
+        without_loss = [window for window in known if self.free.issuperset(window)]
         run = self.pool.take_run(count)
         if run is None:
             assert not loose
             return multiple()
-        assert run in (without_loss or loose)
+        assert run in (without_loss or known or [min(loose, key=lambda window: window.stop)])
         self.gave(run)
         return run
 
@@ -203,6 +210,27 @@ def test_the_run_that_is_chosen(layout, count, run, evicted):
     pool, lost = pool_with(layout)
     assert pool.take_run(count) == run
     assert lost == evicted
+    pool.check()
+
+
+@pytest.mark.parametrize(("take", "last"), [(PagePool.take, 23), (PagePool.take_run, 25)])
+def test_the_cache_does_not_grow_beyond_the_soft_limit(take, last):
+    """A hundred prompts of 3 pages, one after the other, each kept: no page beyond the soft limit of 10 is used.
+
+    Nothing is evicted before; and three prompts of 8 pages at a time take what they need. As runs they begin where the
+    cache is the oldest, on page 2.
+    """
+    evicted = []
+    pool = PagePool(100, evicted.append, soft_limit=10)
+    for number in range(100):
+        pages = take(pool, 3)
+        assert set(pages) < set(range(10))
+        assert bool(evicted) == (number >= 3)
+        for page in pages:
+            pool.keep(page)
+        pool.release(pages)
+    held = [take(pool, 8) for _ in range(3)]
+    assert max(page for pages in held for page in pages) == last
     pool.check()
 
 

@@ -67,11 +67,12 @@ def test_a_tree_holds_descendants_and_the_rest_of_its_session(tmp_path: Path) ->
     assert sorted(stat.pid for stat in tree(10, all_processes(tmp_path))) == [10, 11, 12, 13]
 
 
-def test_memory_is_the_proportional_set_size(tmp_path: Path) -> None:
+def test_memory_is_the_proportional_set_size_unless_the_resident_one_is_asked_for(tmp_path: Path) -> None:
     """In bytes; 0 for a process that may not be looked at."""
     (tmp_path / "5").mkdir()
     (tmp_path / "5" / "smaps_rollup").write_text("00-ff ---p\nRss:  900 kB\nPss:  600 kB\nPss_Anon: 1 kB\n")
     assert (memory_bytes(5, tmp_path), memory_bytes(6, tmp_path)) == (614_400, 0)
+    assert memory_bytes(5, tmp_path, "Rss") == 921_600
 
 
 def test_whoever_listens_on_a_port_is_found(tmp_path: Path) -> None:

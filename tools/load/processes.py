@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 PROC: Final = Path("/proc")
 _TICKS_S: Final = 1 / os.sysconf("SC_CLK_TCK")
@@ -81,11 +81,16 @@ def trees(roots: Collection[int], proc: Path = PROC) -> list[ProcessStat]:
     return list({stat.pid: stat for root in roots for stat in tree(root, processes)}.values())
 
 
-def memory_bytes(pid: int, proc: Path = PROC) -> int:
-    """Proportional set size: pages that several processes share are split among them. 0: gone, or not ours to see."""
+def memory_bytes(pid: int, proc: Path = PROC, kind: Literal["Pss", "Rss"] = "Pss") -> int:
+    """Memory of a process. 0: gone, or not ours to see.
+
+    Args:
+        kind: Pss, the proportional set size, splits pages among the processes that share them, so sums are right; Rss,
+            the resident set size, does not depend on what other processes do.
+    """
     with contextlib.suppress(OSError):
         for line in (proc / str(pid) / "smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
+            if line.startswith(f"{kind}:"):
                 return int(line.split()[1]) * 1024
     return 0
 

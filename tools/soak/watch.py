@@ -36,7 +36,7 @@ def pages_from_metrics(address: Address) -> PagesInUse:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Proportional set sizes, in megabytes."""
+    """Resident set sizes, in megabytes: another process that ends does not change them."""
 
     http_mb: float
     engine_mb: float
@@ -72,7 +72,7 @@ def engine_pid(server: int) -> int | None:
 def memory_of(server: int) -> Memory:
     """Of the HTTP process and of the engine's."""
     engine = engine_pid(server)
-    return Memory(memory_bytes(server) / 1e6, (memory_bytes(engine) if engine is not None else 0) / 1e6)
+    return Memory(*((memory_bytes(pid, kind="Rss") if pid is not None else 0) / 1e6 for pid in (server, engine)))
 
 
 class Health:
