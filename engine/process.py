@@ -31,14 +31,15 @@ class EngineSpec:
 
     factory: str
     """``"module:function"``. It is called with ``kwargs`` and returns an Executor; one that has a parameter
-    ``on_progress`` also gets a function to call with sentences while it loads. What it raises, it says in a sentence.
+    ``on_progress`` also gets a function to call with sentences while it loads, and one that has ``threads`` the number
+    that was asked for, or None. What it raises, it says in a sentence.
     """
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Picklable."""
     max_batch_size: int = 64
     """Sequences that run at the same time."""
     threads: int | None = None
-    """For arithmetic; None takes OMP_NUM_THREADS, and without that leaves one of the usable cores to HTTP."""
+    """For arithmetic; None takes OMP_NUM_THREADS, and without that torch leaves one of the usable cores to HTTP."""
     log_level: int = logging.WARNING
 
 
@@ -96,7 +97,8 @@ def serve(channel: Channel, scheduler: Scheduler) -> None:
 
 
 def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
-    threads = spec.threads or _threads_by_environment() or max(1, usable_cores() - 1)
+    asked_threads = spec.threads or _threads_by_environment()
+    threads = asked_threads or max(1, usable_cores() - 1)
     # Read when the numeric libraries are first imported: idle threads must sleep, since spinning ones take the core
     # that HTTP needs.
     os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="0")
@@ -104,8 +106,14 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
     module_name, _, function_name = spec.factory.partition(":")
     try:
         factory = getattr(importlib.import_module(module_name), function_name)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.set_num_threads(threads)
         kwargs = dict(spec.kwargs)
-        if "on_progress" in inspect.signature(factory).parameters:
+        parameters = inspect.signature(factory).parameters
+        if "threads" in parameters:
+            kwargs.setdefault("threads", asked_threads)
+        if "on_progress" in parameters:
             kwargs["on_progress"] = lambda sentence: channel.send(LoadProgress(sentence))
         executor: Executor = factory(**kwargs)
     except (EOFError, ConnectionError):
@@ -114,9 +122,6 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
         logging.getLogger(__name__).exception("the engine did not load")
         channel.send(LoadFailed(str(error) or type(error).__name__))
         return None
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(threads)
     return executor
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from engine.forward import ModelMismatch
 from engine.fused.replace import replace_modules
 from engine.loader import LoadedModel, load
 from engine.machine_memory import pool_bytes
-from engine.plan import Plan
+from engine.plan import ModelRunner, Plan
 
 PAGE_SIZE = 128
 """Tokens of a page where nothing else is asked for."""
@@ -145,8 +145,14 @@ def build(
 
 
 def load_runner(
-    path: Path, *, dtype: str = "auto", device: str | None = None, trust_remote_code: bool = False, **options: Any
-) -> TorchRunner | LoadedModel:
+    path: Path,
+    *,
+    dtype: str = "auto",
+    device: str | None = None,
+    trust_remote_code: bool = False,
+    first: Callable[[LoadedModel], ModelRunner | None] = lambda _: None,
+    **options: Any,
+) -> ModelRunner | LoadedModel:
     """Load a model behind the packed runner; where it cannot run packed, the model as it is, and a log line says why.
 
     Args:
@@ -154,12 +160,16 @@ def load_runner(
         dtype: the same.
         device: the same.
         trust_remote_code: the same.
+        first: may give another runner for the model, which it leaves as it is.
         options: ``page_size``, ``memory_bytes`` and ``max_tokens`` of :func:`build`.
 
     Raises:
         LoadError: not a servable model at all.
     """
     loaded = load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+    runner = first(loaded)
+    if runner is not None:
+        return runner
     try:
         return build(loaded, **options)
     except ReplacementMismatch as mismatch:

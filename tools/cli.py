@@ -63,6 +63,8 @@ def _serve(given: argparse.Namespace) -> int:
             "max_prefill_batch_size": min(given.max_prefill_batch_size, given.max_batch_size),
             "max_prefill_tokens": given.max_prefill_tokens,
             "prefill_chunk_size": given.prefill_chunk_size,
+            "cpu_step": given.cpu_step,
+            "cpu_variant": given.cpu_variant,
         },
         threads=given.threads,
     )
@@ -177,7 +179,14 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     add("--max-prefill-batch-size", type=_at_least_1, default=50, metavar="N", help="prompts in one step")
     add("--max-prefill-tokens", type=_at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
     add("--prefill-chunk-size", type=_at_least_1, metavar="TOKENS", help="tokens of one prompt in one step")
-    add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; all cores but one if absent")
+    add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; by the cores there are if absent")
+    add(
+        "--cpu-step",
+        choices=["auto", "native", "torch"],
+        default="auto",
+        help="what computes on a CPU: the native step where it can, only that, or torch",
+    )
+    add("--cpu-variant", metavar="NAME", help="the native step for avx512_bf16, avx512 or avx2; the best if absent")
 
 
 def _add_contract(parser: argparse.ArgumentParser) -> None:
