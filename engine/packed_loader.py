@@ -97,4 +97,4 @@ def load_executor(
 
 def _suits(loaded: LoadedModel) -> bool:
     """Whether the native step is for such models at all; others are none that it failed on."""
-    return loaded.model.device.type == "cpu" and loaded.model.dtype == torch.bfloat16
+    return bool(loaded.model.device.type == "cpu" and loaded.model.dtype == torch.bfloat16)

@@ -18,8 +18,9 @@ from engine.native.packing import pack
 from engine.native.runner import NativeRunner, page_bytes
 from engine.native.variants import NativeUnavailable, choose
 
-_TOLERANCE = 0.1
-"""Largest median error of the check, as a part of the spread of the logits; see ``seam.check``."""
+_TOLERANCE = 0.06
+"""Largest median error of the check, as a part of the spread of the logits; see ``seam.check``. The model's own
+rounding in bfloat16 makes 0.03; embeddings or residual sums that are 1 % off make 0.07, other mistakes more."""
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ def build_native(
         _log.warning(
             "the system gives no huge pages (transparent_hugepage is 'never'): steps take up to half as long again"
         )
-    _log.info("the native step runs with %s on %d threads", chosen.name, threads)
+    on_progress(f"The native step runs with {chosen.name} on {threads} thread{'s' if threads > 1 else ''}.")
     return runner
 
 
