@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from engine.cache_folder import cache_root
-from engine.native.variants import NativeUnavailable, Variant
+from engine.native.variants import VARIANTS, NativeUnavailable, Variant
 
 SOURCE = Path(__file__).parent / "src"
 PREBUILT = Path(__file__).parent / "prebuilt"
@@ -30,6 +30,7 @@ OPTIONS = (
     "-w",
 )
 """Without contraction, since products that become part of a sum in one place and not in another give other bits."""
+_NO_COMPILER = f"there is no C++ compiler (looked for {', '.join(COMPILERS)} and $CXX); install one."
 _Used = TypeVar("_Used")
 _TIMEOUT_S = 600
 _SHOWN = 200
@@ -90,7 +91,7 @@ def with_library(
         return use(shipped)
     compiler = find_compiler()
     if compiler is None:
-        raise NativeUnavailable(f"there is no C++ compiler (looked for {', '.join(COMPILERS)} and $CXX); install one.")
+        raise NativeUnavailable(_NO_COMPILER)
     folder = cache or native_cache()
     kept = folder / f"step-{variant.name}-{_build_hash(variant, compiler)}.so"
     if kept.is_file():
@@ -111,6 +112,25 @@ def with_library(
             os.replace(built, kept)
             built = kept
         return use(built)
+
+
+def prebuild(folder: Path = PREBUILT) -> list[Path]:
+    """Build every variant for a package, whatever this processor has; older libraries in the folder go.
+
+    Raises:
+        NativeUnavailable: there is no compiler, or it refuses.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise NativeUnavailable(_NO_COMPILER)
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("step-*.so"):
+        old.unlink()
+    made = []
+    for variant in VARIANTS:
+        with tempfile.TemporaryDirectory() as scratch:
+            made.append(Path(shutil.move(_build(variant, compiler, Path(scratch)), folder / prebuilt_name(variant))))
+    return made
 
 
 def _build(variant: Variant, compiler: str, folder: Path) -> Path:

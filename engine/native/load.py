@@ -101,6 +101,8 @@ def attempt(loaded: LoadedModel, **options: Any) -> NativeRunner | None:
         return build_native(loaded, **options)
     except NativeUnavailable as reason:
         _log.warning("the native step is not available: %s The model runs on torch, which is slower.", reason)
-    except (ModelMismatch, MemoryError) as reason:
+    except ModelMismatch as reason:
         _log.warning("%s does not run natively: %s It runs on torch, slower.", loaded.info.architecture, reason)
+    except Exception:
+        _log.exception("%s runs on torch, slower: the native step failed", loaded.info.architecture)
     return None

@@ -19,6 +19,9 @@ _LONGEST_S = 8.0
 """How long a decision holds: doubled as long as it is confirmed."""
 _EXPLORED_STEPS = 512
 """So many steps together, then a trial without cause: what is usual may have been slow from the start."""
+_EXPLORED_EARLY = 48
+"""The same at the start, and while steps are somewhat slow."""
+_SOMEWHAT_SLOW = 1.2
 
 
 class Pacing:
@@ -37,7 +40,7 @@ class Pacing:
         """The next trial comes no earlier."""
         self._hold_s = _FIRST_S
         self._slow_steps = 0
-        self._steps = 0
+        self._steps = _EXPLORED_STEPS - _EXPLORED_EARLY
         self._trial: list[float] | None = None
         """Ratios of the trial that runs, of the way that is not in use."""
         self._recent = 1.0
@@ -59,8 +62,9 @@ class Pacing:
         if together:
             usual = cost if usual is None else min(cost, usual * _FORGET)
             self._usual[kind] = usual
-        if usual is None:
-            return
+        elif usual is None:
+            # The first steps of this size are on one thread: take them for as slow as the others.
+            usual = self._usual[kind] = cost / self._recent
         ratio = cost / usual
         if self._trial is not None:
             self._trial.append(ratio)
@@ -72,13 +76,15 @@ class Pacing:
         self._slow_steps = self._slow_steps + 1 if ratio > _SLOW else 0
         if self._clock() < self._until:
             return
-        if self._alone or self._slow_steps >= _SLOW_STEPS or self._steps >= _EXPLORED_STEPS:
+        explored = _EXPLORED_EARLY if self._recent > _SOMEWHAT_SLOW else _EXPLORED_STEPS
+        if self._alone or self._slow_steps >= _SLOW_STEPS or self._steps >= explored:
             self._trial = []
 
     def _decide(self, ratio: float) -> None:
         """End a trial whose median was ``ratio``."""
         changes = ratio < _BETTER * self._recent
-        self._hold_s = _FIRST_S if changes else min(2 * self._hold_s, _LONGEST_S)
+        confirmed = not changes and (self._alone or self._slow_steps >= _SLOW_STEPS)
+        self._hold_s = min(2 * self._hold_s, _LONGEST_S) if confirmed else _FIRST_S
         if changes:
             self._alone = not self._alone
             self._recent = ratio

@@ -12,6 +12,7 @@ from native_models import hide_compilers, need_native, why_not
 
 from engine.loader import cpu_flags
 from engine.native import build
+from engine.native.__main__ import main
 from engine.native.build import SOURCE, find_compiler, native_cache, prebuilt_name, source_hash, with_library
 from engine.native.library import Library
 from engine.native.variants import VARIANTS, NativeUnavailable, choose
@@ -159,6 +160,31 @@ def test_a_library_that_came_with_the_package_needs_no_compiler(
         with_library(OLD, lambda path: path, cache=tmp_path / "cache")
     (tmp_path / prebuilt_name(OLD)).touch()
     assert with_library(OLD, lambda path: path, cache=tmp_path / "cache") == tmp_path / prebuilt_name(OLD)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_a_package_gets_every_variant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also those that this processor lacks; what was made from another source goes."""
+    _one_file(monkeypatch, tmp_path / "source", "int one() { return 1; }")
+    folder = tmp_path / "prebuilt"
+    folder.mkdir()
+    (folder / "step-avx2-0000000000000000.so").touch()
+    monkeypatch.setattr(build.prebuild, "__defaults__", (folder,))
+    assert main() == 0
+    names = sorted(prebuilt_name(variant) for variant in VARIANTS)
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert sorted(Path(line).name for line in capsys.readouterr().out.splitlines()) == names
+
+
+def test_a_package_cannot_be_made_without_a_compiler(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit status says so, too."""
+    hide_compilers(monkeypatch)
+    assert main() == 1
+    assert capsys.readouterr().err.startswith("nothing was built: there is no C++ compiler")
 
 
 @pytest.mark.usefixtures("compiled")
