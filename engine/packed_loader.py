@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import gc
+import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
+
+import torch
 
 from engine.batching import BatchLimits
 from engine.executor import Executor
 from engine.grammar.compiler import GrammarCompiler
-from engine.loader import load
+from engine.loader import LoadedModel, load
 from engine.machine_memory import cache_bytes
+from engine.native.load import attempt, build_native
+from engine.native.runner import NativeRunner
 from engine.packed_executor import PackedExecutor
+from engine.process import usable_cores
 from engine.runner import TorchExecutor
 from engine.text.tokenizer import tokenizer_from_folder
-from engine.torch_runner import PAGE_SIZE, TorchRunner, load_runner
+from engine.torch_runner import PAGE_SIZE, load_runner
 from engine.types import ModelInfo
+
+CpuStep = Literal["auto", "native", "torch"]
+"""What computes on a CPU: the native step where it can, it or nothing, or torch."""
+
+_log = logging.getLogger(__name__)
 
 
 def load_executor(
@@ -29,40 +43,81 @@ def load_executor(
     max_prefill_tokens: int = 8192,
     prefill_chunk_size: int | None = None,
     deterministic: bool = False,
+    adapters: bool = False,
+    cpu_step: CpuStep = "auto",
+    cpu_variant: str | None = None,
+    native_cache: str | None = None,
+    threads: int | None = None,
+    on_progress: Callable[[str], None] = lambda _: None,
 ) -> Executor:
     """Load the model at ``path`` and serve it.
 
-    A model that transformers' attention interface cannot carry, or that is not on a CPU, runs one sequence at a time;
-    a log line says why.
+    A model in bfloat16 on a CPU runs on the native step where that fits it. One that transformers' attention interface
+    cannot carry, or that is not on a CPU, runs one sequence at a time. Log lines say what does not fit, and why.
 
     Args:
         path: see :func:`engine.loader.load`, as for ``dtype``, ``device`` and ``trust_remote_code``.
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
-        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the next three.
+        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the three after it.
         deterministic: run each sequence in forwards of its own, so that its numbers do not depend on its company or on
             what is cached: equal requests with equal seeds get equal answers, bit by bit.
+        adapters: requests may name adapters, which the native step cannot add.
+        cpu_step: see ``CpuStep``.
+        cpu_variant: the instruction set of the native step, of ``engine.native.variants``; None takes the best.
+        native_cache: the folder that the native step's library is kept in once it is built; None takes the usual one.
+        threads: of the native step; None takes one a core, since it makes way for busy neighbours by itself.
+        on_progress: gets a sentence before something that takes seconds.
 
     Raises:
         LoadError: not a servable model.
+        NativeUnavailable, ModelMismatch: the native step was asked for by name and cannot be had.
     """
     if deterministic:
         alone = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code)
         return TorchExecutor(alone, memory_bytes, _grammars(path, alone.info))
     limits = BatchLimits(max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size)
-    loaded = load_runner(
+
+    def native_first(loaded: LoadedModel) -> NativeRunner | None:
+        if cpu_step == "torch" or (cpu_step == "auto" and not _suits(loaded)):
+            return None
+        if cpu_step == "auto" and adapters:
+            _log.warning("the model runs on torch, slower: the native step cannot add adapters.")
+            return None
+        build = build_native if cpu_step == "native" else attempt
+        return build(
+            loaded,
+            page_size=page_size,
+            memory_bytes=memory_bytes,
+            threads=threads or usable_cores(),
+            variant=cpu_variant,
+            cache=None if native_cache is None else Path(native_cache),
+            on_progress=on_progress,
+        )
+
+    runner = load_runner(
         Path(path),
         dtype=dtype,
         device=device,
         trust_remote_code=trust_remote_code,
+        first=native_first,
         page_size=page_size,
         memory_bytes=memory_bytes,
     )
-    grammars = _grammars(path, loaded.info)
-    if not isinstance(loaded, TorchRunner):
-        return TorchExecutor(loaded, memory_bytes, grammars)
-    soft_limit = cache_bytes(memory_bytes, loaded.num_pages * loaded.bytes_per_page)
-    return PackedExecutor(loaded, limits, cache_bytes=soft_limit, grammars=grammars)
+    grammars = _grammars(path, runner.info)
+    if isinstance(runner, LoadedModel):
+        return TorchExecutor(runner, memory_bytes, grammars)
+    if isinstance(runner, NativeRunner):
+        # torch's idle threads would spin on into the next step, and there is nothing large left for them to do.
+        torch.set_num_threads(1)
+        gc.collect()  # the model's own weights
+    soft_limit = cache_bytes(memory_bytes, runner.num_pages * runner.bytes_per_page)
+    return PackedExecutor(runner, limits, cache_bytes=soft_limit, grammars=grammars)
+
+
+def _suits(loaded: LoadedModel) -> bool:
+    """Whether the native step is for such models at all; others are none that it failed on."""
+    return bool(loaded.model.device.type == "cpu" and loaded.model.dtype == torch.bfloat16)
 
 
 def _grammars(path: str, info: ModelInfo) -> GrammarCompiler:

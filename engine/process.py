@@ -32,7 +32,8 @@ class EngineSpec:
 
     factory: str
     """``"module:function"``. It is called with ``kwargs`` and returns an Executor; one that has a parameter
-    ``on_progress`` also gets a function to call with sentences while it loads. What it raises, it says in a sentence.
+    ``on_progress`` also gets a function to call with sentences while it loads, and one that has ``threads`` the number
+    that was asked for, or None. What it raises, it says in a sentence.
     """
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Picklable."""
@@ -116,7 +117,8 @@ def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
 
 
 def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
-    threads = spec.threads or _threads_by_environment() or usable_cores()
+    asked_threads = spec.threads or _threads_by_environment()
+    threads = asked_threads or usable_cores()
     # Read when the numeric libraries are first imported: between the operators of a step threads wait actively for some
     # 50 us, since waking a sleeping one takes as long as many operators; longer and they take the core that HTTP needs.
     os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="3000")
@@ -124,8 +126,14 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
     module_name, _, function_name = spec.factory.partition(":")
     try:
         factory = getattr(importlib.import_module(module_name), function_name)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.set_num_threads(threads)
         kwargs = dict(spec.kwargs)
-        if "on_progress" in inspect.signature(factory).parameters:
+        parameters = inspect.signature(factory).parameters
+        if "threads" in parameters:
+            kwargs.setdefault("threads", asked_threads)
+        if "on_progress" in parameters:
             kwargs["on_progress"] = lambda sentence: channel.send(LoadProgress(sentence))
         executor: Executor = factory(**kwargs)
     except (EOFError, ConnectionError):
@@ -134,9 +142,6 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
         logging.getLogger(__name__).exception("the engine did not load")
         channel.send(LoadFailed(str(error) or type(error).__name__))
         return None
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(threads)
     return executor
 
 

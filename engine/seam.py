@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.attention.registry import LayerShape, ShapeProbe
+from engine.attention.registry import ATTENTION_NAME, LayerShape, ShapeProbe, register
 from engine.forward import ModelMismatch, rope_switch
 from engine.plan import ModelRunner, Plan, Span
 
@@ -40,9 +40,30 @@ def refuse_by_kind(model: Any, max_positions: int) -> None:
         raise ModelMismatch(f"{name} rotates all positions anew when a sequence grows past {switch} tokens.")
 
 
-@torch.inference_mode()
 def layer_shapes(model: Any) -> list[LayerShape]:
-    """The heads of each attention layer, found by a forward of two tokens in which no row attends.
+    """The heads of each attention layer of a model whose attention goes through the seam; see :func:`probe_layers`."""
+    probe = _probe(model)
+    return [probe.shapes[layer] for layer in range(len(probe.shapes))]
+
+
+def probe_layers(model: Any) -> ShapeProbe:
+    """What each layer of a model asks of its attention; which attention the model has does not change.
+
+    Raises:
+        ModelMismatch: layers that do not attend through transformers' interface, or not in the known way.
+    """
+    own_attention = model.config.get_text_config()._attn_implementation
+    register()
+    model.set_attn_implementation(ATTENTION_NAME)
+    try:
+        return _probe(model)
+    finally:
+        model.set_attn_implementation(own_attention)
+
+
+@torch.inference_mode()
+def _probe(model: Any) -> ShapeProbe:
+    """The heads and rules of each layer, found by a forward of two tokens in which no row attends.
 
     Raises:
         ModelMismatch: layers that do not attend through the seam, or not in the known way.
@@ -56,7 +77,7 @@ def layer_shapes(model: Any) -> list[LayerShape]:
         raise ModelMismatch(
             f"{len(probe.shapes)} of the {layers} layers of {type(model).__name__} are attention that can run packed."
         )
-    return [probe.shapes[layer] for layer in range(layers)]
+    return probe
 
 
 @contextmanager
@@ -97,7 +118,9 @@ def dense_logits(model: Any, tokens: list[int], vocab_size: int) -> Tensor:
     return logits[0, :, :vocab_size].float()
 
 
-def check(runner: ModelRunner, tokens: list[int], wanted: Tensor, dtype: torch.dtype) -> None:
+def check(
+    runner: ModelRunner, tokens: list[int], wanted: Tensor, dtype: torch.dtype, tolerance_half: float = _TOLERANCE_HALF
+) -> None:
     """Run the check's prompt packed, in pieces, one by one in company and after a copied page; compare the logits.
 
     Args:
@@ -105,6 +128,7 @@ def check(runner: ModelRunner, tokens: list[int], wanted: Tensor, dtype: torch.d
         tokens: the prompt.
         wanted: its dense logits, float32 ``[tokens, vocab]``.
         dtype: of the weights.
+        tolerance_half: largest error in half precision of the median row, as a part of the spread of its logits.
 
     Raises:
         ModelMismatch: they differ by more than rounding.
@@ -143,7 +167,7 @@ def check(runner: ModelRunner, tokens: list[int], wanted: Tensor, dtype: torch.d
     errors = (logits - expected).square().mean(dim=-1).sqrt() / spread  # [rows]
     whole = dtype in (torch.float32, torch.float64)
     error = (errors.amax() if whole else errors.median()).item()
-    if not error <= (_TOLERANCE if whole else _TOLERANCE_HALF):
+    if not error <= (_TOLERANCE if whole else tolerance_half):
         raise ModelMismatch(f"its packed logits differ from its dense ones by {error:.2g} of their spread.")
 
 

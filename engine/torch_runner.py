@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from engine.loader import LoadedModel, load
 from engine.lora_config import LinearLayer
 from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
-from engine.plan import AdapterTensors, Plan
+from engine.plan import AdapterTensors, ModelRunner, Plan
 from engine.step_threads import StepThreads
 
 PAGE_SIZE = 128
@@ -176,8 +176,14 @@ def build(
 
 
 def load_runner(
-    path: Path, *, dtype: str = "auto", device: str | None = None, trust_remote_code: bool = False, **options: Any
-) -> TorchRunner | LoadedModel:
+    path: Path,
+    *,
+    dtype: str = "auto",
+    device: str | None = None,
+    trust_remote_code: bool = False,
+    first: Callable[[LoadedModel], ModelRunner | None] = lambda _: None,
+    **options: Any,
+) -> ModelRunner | LoadedModel:
     """Load a model behind the packed runner; where it cannot run packed, the model as it is, and a log line says why.
 
     Args:
@@ -185,12 +191,16 @@ def load_runner(
         dtype: the same.
         device: the same.
         trust_remote_code: the same.
+        first: may give another runner for the model, which it leaves as it is.
         options: ``page_size``, ``memory_bytes`` and ``max_tokens`` of :func:`build`.
 
     Raises:
         LoadError: not a servable model at all.
     """
     loaded = load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+    runner = first(loaded)
+    if runner is not None:
+        return runner
     try:
         return build(loaded, **options)
     except ReplacementMismatch as mismatch:

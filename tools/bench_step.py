@@ -1,4 +1,4 @@
-"""Times the steps of the torch runner on this CPU: by rows, before and after modules are replaced, and by part."""
+"""Times steps on this CPU: by rows, on torch before and after modules are replaced, on the native step, and by part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.plan import Plan
+    from engine.plan import ModelRunner, Plan
     from engine.torch_runner import TorchRunner
 
 _STAT = Path("/proc/stat")
@@ -31,13 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    runners = {name: _runner(options, fuse=name == "replaced") for name in ("plain", "replaced")}
+    runners = {path: _runner(options, path) for path in options.paths}
     cases: dict[str, dict[str, Callable[[], object]]] = {}
     for rows in options.rows:
         cases[f"decode {rows} x {options.context}"] = _decode_case(runners, rows, options.context)
-    if options.prompt:
-        cases[f"prompt {options.prompt} in {options.chunk}"] = {
-            name: _prompt_case(runner, options.prompt, options.chunk) for name, runner in runners.items()
+    for length in options.prompt:
+        cases[f"prompt {length} in {options.chunk}"] = {
+            name: _prompt_case(runner, length, options.chunk) for name, runner in runners.items()
         }
     print(f"{options.threads} threads, {options.dtype}, medians of {options.rounds} interleaved rounds, ms")
     for title, parts in cases.items():
@@ -54,8 +54,10 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 4, 8, 16])
     parser.add_argument("--context", type=int, default=200, help="tokens before each decode row, give or take a tenth")
-    parser.add_argument("--prompt", type=int, default=2000, help="length of the prefill case, 0 for none")
+    parser.add_argument("--prompt", type=int, nargs="*", default=[2000], help="lengths of the prefill cases")
     parser.add_argument("--chunk", type=int, default=512)
+    parser.add_argument("--paths", nargs="+", choices=("plain", "replaced", "native"), default=["plain", "replaced"])
+    parser.add_argument("--variant", help="the native step for this instruction set; the best if absent")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument(
         "--clock",
@@ -67,28 +69,38 @@ def _options() -> argparse.ArgumentParser:
     return parser
 
 
-def _runner(options: argparse.Namespace, *, fuse: bool) -> TorchRunner:
+def _runner(options: argparse.Namespace, path: str) -> ModelRunner:
     from engine.loader import load
-    from engine.torch_runner import build
+    from engine.native.load import build_native
+    from engine.torch_runner import PAGE_SIZE, build
 
-    pages_for = max(options.rows or [1]) * 2 * (options.context + 256) + 2 * options.prompt + 1024
-    return build(load(options.model, dtype=options.dtype), max_tokens=pages_for, fuse=fuse)
+    tokens = max(options.rows or [1]) * 2 * (options.context + 256) + 2 * max(options.prompt or [0]) + 1024
+    loaded = load(options.model, dtype=options.dtype)
+    if path == "native":
+        return build_native(
+            loaded, page_size=PAGE_SIZE, max_tokens=tokens, threads=options.threads, variant=options.variant
+        )
+    return build(loaded, max_tokens=tokens, fuse=path == "replaced")
 
 
-def _decode_case(runners: dict[str, TorchRunner], rows: int, context: int) -> dict[str, Callable[[], object]]:
-    """Whole steps, and of the replaced model its products and its attention alone."""
+def _decode_case(runners: dict[str, ModelRunner], rows: int, context: int) -> dict[str, Callable[[], object]]:
+    """Whole steps, and on torch products and attention alone."""
     from engine.attention.cpu import CpuStep
+    from engine.torch_runner import TorchRunner
 
-    plan = _decode_plan(rows, context, runners["plain"])
+    plan = _decode_plan(rows, context, next(iter(runners.values())))
     parts: dict[str, Callable[[], object]] = {}
     for name, runner in runners.items():
         parts[name] = partial(runner.run, plan)
-        parts[f"{name}: products"] = _products(runner, rows)
-        parts[f"{name}: attention"] = _attention(runner, partial(CpuStep, runner.pool, plan, runner.page_size), rows)
+        if isinstance(runner, TorchRunner):
+            parts[f"{name}: products"] = _products(runner, rows)
+            parts[f"{name}: attention"] = _attention(
+                runner, partial(CpuStep, runner.pool, plan, runner.page_size), rows
+            )
     return parts
 
 
-def _decode_plan(rows: int, context: int, runner: TorchRunner) -> Plan:
+def _decode_plan(rows: int, context: int, runner: ModelRunner) -> Plan:
     """Rows with contexts that differ by up to a tenth, in extents of one size."""
     from engine.plan import Plan, Span
 
@@ -101,7 +113,7 @@ def _decode_plan(rows: int, context: int, runner: TorchRunner) -> Plan:
     return Plan(spans, rows)
 
 
-def _prompt_case(runner: TorchRunner, length: int, chunk: int) -> Callable[[], object]:
+def _prompt_case(runner: ModelRunner, length: int, chunk: int) -> Callable[[], object]:
     from engine.plan import Plan, Span
 
     pages = range(-(-length // runner.page_size))
@@ -188,15 +200,16 @@ def _report(title: str, medians: dict[str, float], others: float, options: argpa
     if options.json:
         print(json.dumps({"case": title, "median_ms": medians, "others_cores": round(others, 2)}), flush=True)
         return
-    plain, replaced = medians["plain"], medians["replaced"]
-    line = f"{title:22s} plain {plain:8.1f}  replaced {replaced:8.1f}  ({plain / replaced:4.2f} times as fast)"
-    if title.startswith("prompt"):
-        line += f"  {options.prompt / replaced * 1e3:6.0f} tokens/s"
-    else:
-        for name in ("plain", "replaced"):
+    first = medians[options.paths[0]]
+    line = f"{title:22s}"
+    for name in options.paths:
+        line += f"  {name} {medians[name]:8.1f} ({first / medians[name]:4.2f} times as fast)"
+        if title.startswith("prompt"):
+            line += f" {int(title.split()[1]) / medians[name] * 1e3:6.0f} tokens/s"
+        elif f"{name}: products" in medians:
             products, attention = medians[f"{name}: products"], medians[f"{name}: attention"]
             rest = 1 - (products + attention) / medians[name]
-            line += f"  | {name}: products {products:5.1f}, attention {attention:5.1f}, rest {rest:4.0%}"
+            line += f" products {products:5.1f}, attention {attention:5.1f}, rest {rest:4.0%}"
     print(f"{line}  | others {others:.2f} cores", flush=True)
 
 

@@ -67,6 +67,9 @@ def _serve(given: argparse.Namespace) -> int:
             "max_prefill_tokens": given.max_prefill_tokens,
             "prefill_chunk_size": given.prefill_chunk_size,
             "deterministic": given.deterministic,
+            "adapters": bool(given.lora or given.lora_dir),
+            "cpu_step": given.cpu_step,
+            "cpu_variant": given.cpu_variant,
         },
         threads=given.threads,
     )
@@ -213,6 +216,13 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
         help="answers that do not depend on company; no batching, no prefix cache",
     )
     add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; all cores if absent")
+    add(
+        "--cpu-step",
+        choices=["auto", "native", "torch"],
+        default="auto",
+        help="what computes on a CPU: the native step where it can, only that, or torch",
+    )
+    add("--cpu-variant", metavar="NAME", help="the native step for avx512_bf16, avx512 or avx2; the best if absent")
     add(
         "--engine-hang-timeout",
         type=_above_0,

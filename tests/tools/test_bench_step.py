@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine import families
+from tests.engine.native_models import model, need_native
 from tools import bench_step
 
 
@@ -54,3 +55,19 @@ def test_the_table_has_a_line_a_case(arguments: list[str], capsys: pytest.Captur
     assert len(cases) == 3
     assert all(line.endswith(" cores") for line in cases)
     assert "tokens/s" in cases[2]
+
+
+def test_the_native_step_is_timed_beside_torch(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole steps only; paths and lengths are chosen."""
+    need_native()
+    monkeypatch.setenv("MINDSPEC_CACHE", str(tmp_path / "cache"))
+    model("llama").save_pretrained(tmp_path)
+    chosen = ["--paths", "replaced", "native", "--prompt", "40", "20", "--dtype", "bfloat16", "--json"]
+    assert bench_step.main([*arguments, *chosen]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    titles = ["decode 1 x 20", "decode 5 x 20", "prompt 40 in 16", "prompt 20 in 16"]
+    assert [line["case"] for line in lines] == titles
+    assert set(lines[0]["median_ms"]) == {"replaced", "replaced: products", "replaced: attention", "native"}
+    assert set(lines[3]["median_ms"]) == {"replaced", "native"}

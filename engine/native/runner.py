@@ -1,0 +1,136 @@
+"""The runner over the native step: whole forwards in one call, over pages that sequences may share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from ctypes import byref
+from weakref import finalize
+
+import torch
+from torch import Tensor
+
+from engine.lora_config import LinearLayer
+from engine.native.batch import Bounds, batch_arrays, checked_pages
+from engine.native.library import Library, MappedMemory, ThreadPool
+from engine.native.pacing import Pacing
+from engine.native.packing import PackedModel
+from engine.plan import AdapterTensors, Plan
+from engine.types import AdapterError, ModelInfo
+
+_NO_ADAPTERS = "The native CPU step cannot add adapters; --cpu-step torch can."
+
+
+class NativeRunner:
+    """The ``ModelRunner`` of the native step.
+
+    A row's logits are the same bits whatever is computed beside it: alone or in company, at once or in pieces, on one
+    thread or several, in whatever pages.
+    """
+
+    contiguous_pages = False
+
+    def __init__(
+        self,
+        library: Library,
+        pool: ThreadPool,
+        packed: PackedModel,
+        info: ModelInfo,
+        *,
+        num_pages: int,
+        positions: int,
+    ) -> None:
+        """Serve a packed model.
+
+        Args:
+            library: the step's functions.
+            pool: its threads.
+            packed: the model.
+            info: of the model.
+            num_pages: pages of keys and values; they take memory as they are written.
+            positions: so many have a rotation.
+
+        Raises:
+            MemoryError: the system gives no such room.
+        """
+        self.info = info
+        self.page_size = int(packed.model.page)
+        self.num_pages = num_pages
+        self.bytes_per_page = page_bytes(packed, self.page_size)
+        self._library = library
+        self._pool = pool
+        self._packed = packed
+        self._pacing = Pacing(pool.threads)
+        self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
+        self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
+        self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)
+        if not self._step:
+            raise MemoryError("the system gives no room for a step's rows")
+        self._freed = finalize(self, library.free_step, self._step)
+
+    def run(self, plan: Plan) -> Tensor:
+        """See ``ModelRunner.run``.
+
+        Raises:
+            ValueError: an index in the plan is out of bounds; nothing was computed.
+            MemoryError: there is no room for so many rows.
+        """
+        vocab = self._bounds.vocab
+        if not plan.spans:
+            return torch.empty(0, vocab)
+        arrays = batch_arrays(plan, self._bounds)
+        logits = torch.empty(len(arrays.wanted_rows), vocab)
+        rows = len(arrays.token_ids)
+        together = self._pacing.together(rows)
+        begin = time.perf_counter()
+        failed = self._library.run_step(self._step, byref(arrays.as_c()), logits.data_ptr(), int(together))
+        self._pacing.note(rows, together, time.perf_counter() - begin)
+        if failed:
+            raise MemoryError(f"the system gives no room for a step of {rows} rows")
+        return logits
+
+    def copy_pages(self, source: Sequence[int], target: Sequence[int]) -> None:
+        """See ``ModelRunner.copy_pages``.
+
+        Raises:
+            ValueError: a page is out of bounds, or the lists differ in length.
+        """
+        sources, targets = (checked_pages(pages, self.num_pages) for pages in (source, target))
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} pages cannot be copied to {len(targets)}")
+        self._library.copy_pages(
+            self.pages.address, self.bytes_per_page, sources.ctypes.data, targets.ctypes.data, len(sources)
+        )
+
+    def adapter_layers(self) -> Mapping[str, LinearLayer]:
+        """See ``ModelRunner.adapter_layers``. Raises AdapterError always."""
+        raise AdapterError(_NO_ADAPTERS)
+
+    def load_adapter(self, name: str, tensors: AdapterTensors) -> int:
+        """See ``ModelRunner.load_adapter``. Raises AdapterError always."""
+        raise AdapterError(_NO_ADAPTERS)
+
+    def unload_adapter(self, adapter: int) -> None:
+        """There is none."""
+
+    @property
+    def windows(self) -> list[int | None]:
+        """How far each layer looks back; None sees all."""
+        return [layer.window or None for layer in self._packed.layers]
+
+    def set_windows(self, windows: Sequence[int | None]) -> None:
+        """Change how far each layer looks back; for the comparison at load."""
+        for layer, window in zip(self._packed.layers, windows, strict=True):
+            layer.window = window or 0
+        step = self._library.new_step(byref(self._packed.model), self._pool.handle, self.pages.address)
+        if not step:
+            raise MemoryError("the system gives no room for a step's rows")
+        self._freed()
+        self._step = step
+        self._freed = finalize(self, self._library.free_step, step)
+
+
+def page_bytes(packed: PackedModel, page_size: int) -> int:
+    """Memory of one page, all layers."""
+    model = packed.model
+    return int(model.layers * model.kv_heads * model.head_dim) * 2 * 2 * page_size

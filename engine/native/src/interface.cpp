@@ -1,0 +1,89 @@
+// The C interface that engine/native/library.py calls. Nothing is checked here: the Python side has done it.
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "step.h"
+
+#define MINDSPEC_API extern "C" __attribute__((visibility("default")))
+
+using namespace mindspec;
+
+namespace {
+constexpr int64_t HUGE_PAGE = 2 << 20;
+}
+
+// So many zeroed bytes, in huge pages where the system gives them, that take memory only as they are written; or null.
+// `asked` becomes 1 where the system agreed to huge pages.
+MINDSPEC_API void* mindspec_map(int64_t bytes, int32_t* asked) {
+  const int64_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+  char* raw = (char*)mmap(nullptr, size_t(whole + HUGE_PAGE), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  char* start = (char*)((uintptr_t(raw) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+  if (start > raw) munmap(raw, size_t(start - raw));
+  munmap(start + whole, size_t(raw + HUGE_PAGE - start));
+  *asked = madvise(start, size_t(whole), MADV_HUGEPAGE) == 0;
+  return start;
+}
+
+MINDSPEC_API void mindspec_unmap(void* start, int64_t bytes) {
+  munmap(start, size_t((bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE));
+}
+
+MINDSPEC_API void* mindspec_pool_new(int32_t threads) {
+  try {
+    return new Pool(threads);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+MINDSPEC_API void mindspec_pool_free(void* pool) { delete static_cast<Pool*>(pool); }
+
+// Packs rows of a weight matrix [rows, width] as columns: row i becomes column base + i / run * stride + i % run.
+MINDSPEC_API void mindspec_pack(void* pool, uint16_t* target, const uint16_t* source, int64_t rows, int64_t width,
+                                int64_t base, int64_t run, int64_t stride) {
+  Pool& threads = *static_cast<Pool*>(pool);
+  constexpr int64_t SOME = 16;
+  const int64_t units = (rows + SOME - 1) / SOME;
+  threads.run(true, [&](int thread) {
+    for (int64_t unit = units * thread / threads.active(); unit < units * (thread + 1) / threads.active(); unit++) {
+      const int64_t first = unit * SOME, count = std::min(SOME, rows - first);
+      uint16_t* columns[SOME];
+      for (int64_t i = 0; i < count; i++) {
+        const int64_t column = base + (first + i) / run * stride + (first + i) % run;
+        columns[i] = target + column / BLOCK * BLOCK * width + column % BLOCK * 2;
+      }
+      for (int64_t k = 0; k < width; k += 2)
+        for (int64_t i = 0; i < count; i++) std::memcpy(columns[i] + k * BLOCK, source + (first + i) * width + k, 4);
+    }
+  });
+}
+
+MINDSPEC_API void* mindspec_step_new(const Model* model, void* pool, uint16_t* pages) {
+  try {
+    return new Step(*model, *static_cast<Pool*>(pool), pages);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+MINDSPEC_API void mindspec_step_free(void* step) { delete static_cast<Step*>(step); }
+
+// 0, or 1 without memory for the rows.
+MINDSPEC_API int32_t mindspec_step_run(void* step, const Batch* batch, float* logits, int32_t all_threads) {
+  try {
+    static_cast<Step*>(step)->run(*batch, logits, all_threads != 0);
+    return 0;
+  } catch (...) {
+    return 1;
+  }
+}
+
+MINDSPEC_API void mindspec_copy_pages(uint16_t* pages, int64_t page_bytes, const int32_t* source, const int32_t* target,
+                                      int64_t count) {
+  char* base = (char*)pages;
+  for (int64_t i = 0; i < count; i++)
+    std::memcpy(base + target[i] * page_bytes, base + source[i] * page_bytes, size_t(page_bytes));
+}
