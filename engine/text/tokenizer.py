@@ -29,16 +29,22 @@ class TextTokenizer(Protocol):
     """Tokens that ``skip_special_tokens`` hides."""
     chat_template: str | None
     """Jinja text; the one named default where there are several."""
-    chat_templates: Mapping[str, str]
-    """All chat templates by name: default, and often tool_use for requests with tools."""
     enable_thinking: bool | None
     """Whether the model thinks when nobody says; None where its files do not say."""
-    added_tokens: Mapping[int, str]
-    """Special and other added tokens, as the vocabulary spells them."""
     bos_token: str | None
     eos_token: str | None
     special_tokens_map: dict[str, str]
     """Such as bos_token, eos_token, pad_token -> the token's string."""
+
+    @property
+    def chat_templates(self) -> Mapping[str, str]:
+        """All chat templates by name: default, and often tool_use for requests with tools."""
+        ...
+
+    @property
+    def added_tokens(self) -> Mapping[int, str]:
+        """Special and other added tokens, as the vocabulary spells them."""
+        ...
 
     def encode(self, text: str, *, add_special_tokens: bool, parse_special: bool = True) -> list[int]:
         """Token ids of a text; ``parse_special`` False reads control tokens in it as ordinary text."""
