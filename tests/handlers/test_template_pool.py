@@ -130,7 +130,7 @@ async def test_a_worker_can_open_no_file_and_write_none(pool_for: Pools) -> None
     """A template that broke out of the sandbox would find no file descriptor to take."""
     pool = pool_for()
     await pool.render("on", ASKED)
-    limits = limits_of(pool._idle[0].pid)
+    limits = limits_of(pool.workers._idle[0].pid)
 
     for name in ("Max open files", "Max file size", "Max core file size"):
         line = next(line for line in limits if line.startswith(name))
