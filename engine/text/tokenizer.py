@@ -29,8 +29,6 @@ class TextTokenizer(Protocol):
     """Tokens that ``skip_special_tokens`` hides."""
     chat_template: str | None
     """Jinja text; the one named default where there are several."""
-    chat_templates: Mapping[str, str]
-    """All chat templates by name: default, and often tool_use for requests with tools."""
     enable_thinking: bool | None
     """Whether the model thinks when nobody says; None where its files do not say."""
     added_tokens: Mapping[int, str]
@@ -39,6 +37,11 @@ class TextTokenizer(Protocol):
     eos_token: str | None
     special_tokens_map: dict[str, str]
     """Such as bos_token, eos_token, pad_token -> the token's string."""
+
+    @property
+    def chat_templates(self) -> Mapping[str, str]:
+        """All chat templates by name: default, and often tool_use for requests with tools."""
+        ...
 
     def encode(self, text: str, *, add_special_tokens: bool, parse_special: bool = True) -> list[int]:
         """Token ids of a text; ``parse_special`` False reads control tokens in it as ordinary text."""
@@ -95,7 +98,7 @@ class BackedTokenizer:
         self.eos_token_ids = tuple(eos_token_ids)
         added_tokens = backend.get_added_tokens_decoder()
         self.special_ids = frozenset(token_id for token_id, added in added_tokens.items() if added.special)
-        self.added_tokens = {token_id: added.content for token_id, added in added_tokens.items()}
+        self.added_tokens: Mapping[int, str] = {token_id: added.content for token_id, added in added_tokens.items()}
         self.special_tokens_map = special_tokens_map
         self.chat_template = chat_template
         self.enable_thinking = enable_thinking

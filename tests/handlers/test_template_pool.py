@@ -89,7 +89,7 @@ HOSTILE = {
     "changes-messages": "{% set _ = messages.clear() %}",
     "loops": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
     "power": "{{ 9 ** (9 ** 9) }}",
-    "pattern-of-repeats": "{% for i in range(99999) %}{{ ('a' * (9999 + i)) | replace('a', 'aa') | length }}{% endfor %}",
+    "replacing": "{% for i in range(99999) %}{{ ('a' * (9000 + i)) | replace('a', 'b') | length }}{% endfor %}",
     "gigabyte": "{{ 'x' * 1000000000 }}",
     "doubling": "{% set ns = namespace(x='x') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
     "padding": "{{ '%1000000000d' % 1 }}",
