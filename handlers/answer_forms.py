@@ -102,12 +102,8 @@ class AnswerForms:
 
     def _special(self, markers: Sequence[str]) -> tuple[tuple[int, str], ...]:
         """The markers that are one special token each, with their ids."""
-        found = []
-        for marker in markers:
-            ids = self._tokenizer.encode(marker, add_special_tokens=False)
-            if len(ids) == 1 and ids[0] in self._tokenizer.special_ids:
-                found.append((ids[0], marker))
-        return tuple(found)
+        added, special = self._tokenizer.added_tokens, self._tokenizer.special_ids
+        return tuple((token, text) for token, text in added.items() if token in special and text in markers)
 
 
 def _chosen_tools(setting: str, template: str | None) -> ToolFamily | None:

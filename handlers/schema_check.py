@@ -35,6 +35,7 @@ LARGEST_MULTIPLE: Final = 10_000
 MOST_INTEGER: Final = 9_200_000_000_000_000_000
 """Integers without a bound of the schema's own stay within plus and minus this, so that they end, and fit 64 bits."""
 _EXACT: Final = 2**53
+_PLAIN: Final = "with 15 digits between 1e-7 and 1e15"
 _MOST_NUMBER: Final = 10**15
 _STEP: Final = 1e-9
 """How far inside an exclusive bound numbers stay, as a part of the bound (of 1 for smaller ones)."""
@@ -199,10 +200,10 @@ class SchemaCheck:
     def _values(self, value: Any, here: Place) -> None:
         for item in _scalars(value):
             self._count("values", 1, here)
-            if isinstance(item, int) and not -(2**63) <= item < 2**64:
-                raise SchemaRefused(here, "has an integer beyond 64 bits")
-            if isinstance(item, float) and not math.isfinite(item):
-                raise SchemaRefused(here, "has a number beyond the range of a double")
+            if isinstance(item, int) and abs(item) > _EXACT:
+                raise SchemaRefused(here, "has an integer beyond 2^53, which the grammar would round")
+            if isinstance(item, float) and not _is_plain(item):
+                raise SchemaRefused(here, f"has a number that is not exact {_PLAIN}")
 
     def _count(self, what: str, count: int, here: Place) -> None:
         self._left[what] -= count
@@ -282,8 +283,10 @@ def _numbers(schema: dict[str, Any], place: Place) -> dict[str, Any]:
     """The keywords of numbers, as inclusive bounds that the grammar library reads exactly."""
     for keyword in _BOUNDS & schema.keys():
         value = schema[keyword]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise SchemaRefused((*place, keyword), "must be a number")
+        if isinstance(value, float) and not _is_plain(value):
+            raise SchemaRefused((*place, keyword), f"is not exact {_PLAIN}")
     kinds = schema.get("type")
     kinds = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
     made: dict[str, Any] = {}
@@ -334,13 +337,22 @@ def _number_bounds(schema: dict[str, Any], place: Place) -> dict[str, float]:
     # Decimals next to a bound round to the bound itself when they are read as doubles.
     if "exclusiveMinimum" in schema:
         bound = schema["exclusiveMinimum"]
-        made["minimum"] = max(made.get("minimum", -math.inf), bound + _STEP * max(abs(bound), 1))
+        made["minimum"] = max(made.get("minimum", -math.inf), _rounded(bound + _STEP * max(abs(bound), 1)))
     if "exclusiveMaximum" in schema:
         bound = schema["exclusiveMaximum"]
-        made["maximum"] = min(made.get("maximum", math.inf), bound - _STEP * max(abs(bound), 1))
+        made["maximum"] = min(made.get("maximum", math.inf), _rounded(bound - _STEP * max(abs(bound), 1)))
     if made.get("minimum", -math.inf) > made.get("maximum", math.inf):
         raise SchemaRefused(place, "leaves no number between its bounds")
     return made
+
+
+def _is_plain(value: float) -> bool:
+    """Whether the grammar library, which reads long numbers by their first digits, reads this one exactly."""
+    return value == 0 or (1e-7 <= abs(value) <= 1e15 and float(f"{value:.15g}") == value)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.12g}")
 
 
 def shortened(text: str) -> str:

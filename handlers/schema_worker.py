@@ -1,7 +1,7 @@
 """The process that reads JSON schemas sent in requests and makes grammars of them: started by ``schema_pool.py``.
 
 A schema may be made to take any time or memory, and a fault of the grammar library would end its process; so this one
-has limits, and can be killed. On its pipes each message is a 4-byte big-endian length and that many bytes of JSON.
+has limits, and can be killed.
 
 In: ``{"limits", "rules", "schemas": [{"schema", "param", "closed", "arguments"}], "examples"}``; the rules are Lark in
 which ``schema_0``, ``schema_1`` and so on stand for the schemas. Out: ``{"grammar", "examples"}``, or
@@ -11,9 +11,7 @@ which ``schema_0``, ``schema_1`` and so on stand for the schemas. Out: ``{"gramm
 from __future__ import annotations
 
 import json
-import struct
-import sys
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import jsonschema
 from jsonschema.validators import validator_for
@@ -21,8 +19,8 @@ from llguidance import LLMatcher
 
 from handlers.schema_check import SchemaCheck, SchemaLimits, SchemaRefused, shortened
 from handlers.smallest import smallest
+from handlers.worker_process import serve
 
-READY: Final = b"ready"
 _LAYOUT: Final = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
 """White space in JSON: at most one space after a comma or a colon, so that none goes on without end."""
 _NO_EXAMPLE: Final = "asks for more than this mock can make up"
@@ -90,28 +88,4 @@ def _example(held: dict[str, Any], schema: dict[str, Any], param: str) -> Any:
 
 def main() -> None:
     """Serve requests from stdin until it closes. Argument: the memory limit in bytes."""
-    if sys.platform != "win32":
-        import resource
-
-        memory = int(sys.argv[1])
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
-    sink.write(READY)
-    sink.flush()
-    while (request := _read(source)) is not None:
-        data = json.dumps(answer(request)).encode()
-        sink.write(struct.pack(">I", len(data)) + data)
-        sink.flush()
-
-
-def _read(source: BinaryIO) -> dict[str, Any] | None:
-    header = source.read(4)
-    if len(header) < 4:
-        return None
-    request: dict[str, Any] = json.loads(source.read(struct.unpack(">I", header)[0]))
-    return request
-
-
-if __name__ == "__main__":
-    main()
+    serve(answer, opens_files=True)

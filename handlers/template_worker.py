@@ -3,25 +3,21 @@
 A template that broke out of Jinja's sandbox would find a process with little memory, no file that it could open or
 write, no request of anybody else, and a few seconds to live.
 
-On its pipes each message is a 4-byte big-endian length and that many bytes of JSON. In: ``{"template",
-"conversation", "max_bytes"}``, the conversation being a template_forms.Conversation. Out: a template_forms.Rendered.
+In: ``{"template", "conversation", "max_bytes"}``, the conversation being a template_forms.Conversation. Out: a
+template_forms.Rendered, and ``last``.
 """
 
 from __future__ import annotations
 
-import json
-import resource
-import struct
-import sys
 from dataclasses import asdict
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from handlers.chat_jinja import SPENT, Fault, environment
 from handlers.template_forms import CallForm, ChatTemplate, Conversation, Rendered
+from handlers.worker_process import serve
 
-READY: Final = b"ready"
 _WARM_UP: Final = "{{ strftime_now('%d %b %Y %H:%M:%S %Z') }}{{ messages | pprint }}{{ lipsum(1) }}{{ none_such.name }}"
 """Uses all that is imported late, since the process can open no file later."""
 
@@ -41,23 +37,15 @@ def answer(made: ImmutableSandboxedEnvironment, request: dict[str, Any]) -> Rend
 
 def main() -> None:
     """Serve requests from stdin until it closes. Argument: the memory limit in bytes."""
-    memory = int(sys.argv[1])
     made = environment()
     answer(made, {"template": _WARM_UP, "conversation": {"messages": []}, "max_bytes": 10_000})
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
-    sink.write(READY)
-    sink.flush()
-    while (request := _read(source)) is not None:
+
+    def reply(request: dict[str, Any]) -> dict[str, Any]:
         given = answer(made, request)
-        data = json.dumps(asdict(given)).encode()
-        sink.write(struct.pack(">I", len(data)) + data)
-        sink.flush()
-        if given.fault is not None and given.fault.kind in SPENT:
-            return  # the next request gets a fresh process
+        spent = given.fault is not None and given.fault.kind in SPENT
+        return {**asdict(given), "last": spent}  # the next request then gets a fresh process
+
+    serve(reply, opens_files=False)
 
 
 def rendered(answer: dict[str, Any]) -> Rendered:
@@ -69,11 +57,3 @@ def rendered(answer: dict[str, Any]) -> Rendered:
         answer["left_out"],
         None if place is None else (place[0], place[1]),
     )
-
-
-def _read(source: BinaryIO) -> dict[str, Any] | None:
-    header = source.read(4)
-    if len(header) < 4:
-        return None
-    request: dict[str, Any] = json.loads(source.read(struct.unpack(">I", header)[0]))
-    return request

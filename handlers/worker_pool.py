@@ -7,14 +7,14 @@ import json
 import os
 import struct
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-READY: Final = b"ready"
-"""What a worker writes first."""
+from handlers.worker_process import READY
+
 _START_TIME_S: Final = 20.0
 _START: Final = "import sys; sys.path.append(sys.argv.pop()); from {module} import main; main()"
 """Finds our modules after all others; an isolated interpreter looks into no folder of ours by itself."""
@@ -56,20 +56,19 @@ class WorkerLimits:
 
 
 class WorkerPool:
-    """Runs ``main`` of a module in processes. On their pipes each message is a 4-byte big-endian length and JSON."""
+    """Runs ``main`` of a module in processes, whose inside is worker_process.py."""
 
     def __init__(self, module: str, limits: WorkerLimits) -> None:
         """Args:
-        module: its ``main`` reads the memory limit from ``sys.argv[1]`` and keeps it, writes ``READY``, and then
-            answers requests from stdin on stdout until stdin closes.
+        module: its ``main`` calls ``worker_process.serve``.
         """
         self._module = module
         self._limits = limits
         self._idle: list[asyncio.subprocess.Process] = []
         self._slots = asyncio.Semaphore(limits.workers)
 
-    async def ask(self, request: Any) -> Any:
-        """A worker's answer to a request; both are JSON values.
+    async def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A worker's answer to a request; both are JSON objects.
 
         Raises:
             WorkerFault: there is none.
@@ -81,7 +80,7 @@ class WorkerPool:
             try:
                 async with asyncio.timeout(self._limits.time_s):
                     answer = await _ask(worker, data)
-                whole = True
+                whole = not answer.get("last")
             except TimeoutError:
                 raise WorkerTooSlow from None
             except (asyncio.IncompleteReadError, ConnectionError):
@@ -143,13 +142,14 @@ class WorkerPool:
         return worker
 
 
-async def _ask(worker: asyncio.subprocess.Process, data: bytes) -> Any:
+async def _ask(worker: asyncio.subprocess.Process, data: bytes) -> dict[str, Any]:
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(struct.pack(">I", len(data)) + data)
     await worker.stdin.drain()
     header = await worker.stdout.readexactly(4)
-    return json.loads(await worker.stdout.readexactly(struct.unpack(">I", header)[0]))
+    answer: dict[str, Any] = json.loads(await worker.stdout.readexactly(struct.unpack(">I", header)[0]))
+    return answer
 
 
 async def _kill(worker: asyncio.subprocess.Process) -> None:

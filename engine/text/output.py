@@ -179,7 +179,7 @@ class _ChoiceText:
         if not hidden:
             new = self._detokenizer.push(token.token_id, always_show=by_stop_token)
             mark = "" if by_stop_token else self._marker_texts.get(token.token_id, "")
-            if mark:
+            if mark and self._reader is not None:
                 self._marks.append((self._length + len(new), mark))
             if self._count is not None:
                 self._count.push(mark or new, hidden=bool(mark))
@@ -189,25 +189,28 @@ class _ChoiceText:
         text, stop_string = self._cut(new, last=token.finish_reason is not None)
         placed = self._place(token, hidden, end=self._fed if stop_string is not None else None)
         reason: AnswerReason | None = "stop" if stop_string is not None else token.finish_reason
-        parts = Parts(text)
+        parts: Parts | None = None
         if self._reader is not None:
             parts, reason = self._take_apart(self._reader, text, stop_string, reason)
+            text = parts.content
         self.finished = reason is not None
         self.reported += len(placed)
-        if not (text or placed or self.finished):
+        if not (text or placed or self.finished or (parts and (parts.reasoning or parts.calls))):
             return None
-        return ChoiceDelta(
+        delta = ChoiceDelta(
             index=self._index,
-            text=parts.content,
+            text=text,
             token_count=len(placed),
             tokens=[self._token_text(step, offset) for step, offset in placed] if self._logprobs else [],
             finish_reason=reason,
             stop_reason=token.stop_token_id if stop_string is None else stop_string,
             logprob_sum=sum(step.logprob or 0.0 for step, _ in placed),
-            reasoning=parts.reasoning,
-            calls=parts.calls,
-            reasoning_tokens=min(self._count.tokens, self.reported) if self._count and self.finished else None,
         )
+        if parts is not None:
+            delta.reasoning, delta.calls = parts.reasoning, parts.calls
+        if self._count is not None and self.finished:
+            delta.reasoning_tokens = min(self._count.tokens, self.reported)
+        return delta
 
     def _take_apart(
         self, reader: AnswerReader, text: str, stop_string: str | None, reason: AnswerReason | None

@@ -11,6 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from engine.text.marks import open_tail
+
 _LINE_BREAKS: Final = "\r\n"
 
 Segment = tuple[str, bool]
@@ -150,7 +152,7 @@ class ThinkingSplitter:
             return reasoning
         certain = len(self._held)
         if not ended:
-            certain -= _tail(self._held, closing)
+            certain -= open_tail(self._held, closing)
             certain = len(self._held[:certain].rstrip(_LINE_BREAKS))
         reasoning, self._held = self._held[:certain], self._held[certain:]
         return reasoning
@@ -185,11 +187,3 @@ class ThinkingCount:
     def tokens(self) -> int:
         """Tokens of thinking, its opening mark among them; 0 where there was no thinking."""
         return self._pushed if self._splitter.thought else 0
-
-
-def _tail(text: str, mark: str) -> int:
-    """Length of the longest end of ``text`` that may become ``mark``."""
-    for length in range(min(len(mark) - 1, len(text)), 0, -1):
-        if mark.startswith(text[-length:]):
-            return length
-    return 0

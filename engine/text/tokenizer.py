@@ -41,11 +41,6 @@ class TextTokenizer(Protocol):
         """All chat templates by name: default, and often tool_use for requests with tools."""
         ...
 
-    @property
-    def added_tokens(self) -> Mapping[int, str]:
-        """Special and other added tokens, as the vocabulary spells them."""
-        ...
-
     def encode(self, text: str, *, add_special_tokens: bool, parse_special: bool = True) -> list[int]:
         """Token ids of a text; ``parse_special`` False reads control tokens in it as ordinary text."""
         ...
@@ -101,7 +96,7 @@ class BackedTokenizer:
         self.eos_token_ids = tuple(eos_token_ids)
         added_tokens = backend.get_added_tokens_decoder()
         self.special_ids = frozenset(token_id for token_id, added in added_tokens.items() if added.special)
-        self.added_tokens = {token_id: added.content for token_id, added in added_tokens.items()}
+        self.added_tokens: Mapping[int, str] = {token_id: added.content for token_id, added in added_tokens.items()}
         self.special_tokens_map = special_tokens_map
         self.chat_template = chat_template
         self.enable_thinking = enable_thinking

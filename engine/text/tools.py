@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from engine.text.marks import open_tail
 from engine.text.parsers.family import ToolFamily
 from engine.text.parsers.source import NotACall, Reading, Source
 from engine.types import CallPiece
@@ -80,7 +81,8 @@ class ToolCallParser:
             rest = source.shown(start, source.kept)
             return "" if source.calls and not rest.strip() else rest
         else:
-            end = self._scanned = len(text) - _opening_tail(text, start, self._family.openings)
+            held = text[start:]
+            end = self._scanned = len(text) - max(open_tail(held, opening) for opening in self._family.openings)
         # White space waits for what follows it: before a call it belongs to the form.
         source.kept = start + len(text[start:end].rstrip())
         if found:
@@ -107,12 +109,3 @@ class ToolCallParser:
             self._scanned = source.kept
             self._may_begin = self._family.at_start
         return True
-
-
-def _opening_tail(text: str, start: int, openings: Collection[str]) -> int:
-    """Length of the longest end of ``text`` from ``start`` on that may become one of ``openings``."""
-    longest = max((len(opening) for opening in openings), default=1) - 1
-    for length in range(min(longest, len(text) - start), 0, -1):
-        if any(opening.startswith(text[-length:]) for opening in openings):
-            return length
-    return 0

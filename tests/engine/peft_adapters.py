@@ -24,8 +24,10 @@ def adapted(model: Any, seed: int, **settings: Any) -> Any:
 def save(model: Any, folder: Path, seed: int, **settings: Any) -> Any:
     """Save an adapter for ``model`` into ``folder``; returns the model that PEFT merges from both."""
     made = adapted(model, seed, **settings)
-    made.save_pretrained(folder, save_embedding_layers=False)
-    return made.merge_and_unload().eval().requires_grad_(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made.save_pretrained(folder, save_embedding_layers=False)
+        return made.merge_and_unload().eval().requires_grad_(False)
 
 
 def edit_config(folder: Path, **changes: Any) -> None:

@@ -29,6 +29,7 @@ TARGETS: dict[str, dict[str, Any]] = {
     "phi3": {"target_modules": ["qkv_proj", "gate_up_proj", "lm_head"]},
     "qwen3_moe": {"target_modules": ["q_proj", "v_proj", "o_proj"]},
     "deepseek_v3": {"target_modules": ["q_a_proj", "q_b_proj", "kv_b_proj", "o_proj"]},
+    "gpt2": {"target_modules": ["c_attn", "c_fc", "c_proj"], "fan_in_fan_out": True},
     "gpt_oss": {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"]},
 }
 """Families, and what the second of their three adapters changes."""
@@ -48,7 +49,7 @@ def case(
     model = families.build(request.param)
     runner = _runner(model, fuse=fuse)
     models = [(0, model)]
-    attention = {"target_modules": ["o_proj"], "r": 1}
+    attention = {"target_modules": ["c_proj" if request.param == "gpt2" else "o_proj"], "r": 1}
     for seed, settings in enumerate([attention, TARGETS[request.param], {**TARGETS[request.param], "r": 7}], start=1):
         folder = tmp_path_factory.mktemp("adapter")
         merged = peft_adapters.save(model, folder, seed, **settings)
@@ -131,6 +132,17 @@ def test_a_model_without_adapters_is_as_before_they_came() -> None:
     assert all(module.delta is None for module in runner.model.modules() if isinstance(module, Product))
     with pytest.raises(ValueError, match="there is no adapter 1"):
         runner.run(Plan([_span(0, 0, PROMPT, adapter)], 0))
+
+
+def test_an_output_layer_that_shares_the_embeddings_weight_is_changed_alone(tmp_path: Any) -> None:
+    """As in training with PEFT, which its merging of tied weights does not keep."""
+    model = families.build("llama", tie_word_embeddings=True)
+    settings = {"target_modules": ["lm_head", "q_proj"]}
+    peft_adapters.save(model, tmp_path, 1, **settings)
+    runner = _runner(model)
+    adapter = runner.load_adapter("tied", read_adapter(tmp_path, runner.adapter_layers(), torch.float32))
+    (found,) = runner.run(Plan([_span(0, 0, PROMPT, adapter)], 0))
+    _close(found, _dense(peft_adapters.adapted(model, 1, **settings).eval(), PROMPT))
 
 
 def test_an_id_is_never_given_again() -> None:

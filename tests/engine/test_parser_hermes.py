@@ -123,3 +123,9 @@ def test_any_text_means_the_same_in_any_pieces(text: str, data: st.DataObject) -
 def test_the_written_form_is_read_back() -> None:
     """What a model is made to write is the call that was meant."""
     assert read(HERMES, [HERMES.write("get", {"a": "é"})]) == ("", [("get", '{"a": "é"}')], True)
+
+
+def test_an_answer_has_at_most_1024_calls() -> None:
+    """What looks like one more is content: the contract's indices end at 1023."""
+    content, calls, _ = read(HERMES, [call("get", "{}") * 1025])
+    assert (content, len(calls)) == (call("get", "{}"), 1024)

@@ -89,7 +89,7 @@ HOSTILE = {
     "changes-messages": "{% set _ = messages.clear() %}",
     "loops": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
     "power": "{{ 9 ** (9 ** 9) }}",
-    "pattern-of-repeats": "{% for i in range(99999) %}{{ ('a' * (9999 + i)) | replace('a', 'aa') | length }}{% endfor %}",
+    "replacing": "{% for i in range(99999) %}{{ ('a' * (9000 + i)) | replace('a', 'b') | length }}{% endfor %}",
     "gigabyte": "{{ 'x' * 1000000000 }}",
     "doubling": "{% set ns = namespace(x='x') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
     "padding": "{{ '%1000000000d' % 1 }}",
@@ -130,7 +130,7 @@ async def test_a_worker_can_open_no_file_and_write_none(pool_for: Pools) -> None
     """A template that broke out of the sandbox would find no file descriptor to take."""
     pool = pool_for()
     await pool.render("on", ASKED)
-    limits = limits_of(pool._idle[0].pid)
+    limits = limits_of(pool.workers._idle[0].pid)
 
     for name in ("Max open files", "Max file size", "Max core file size"):
         line = next(line for line in limits if line.startswith(name))

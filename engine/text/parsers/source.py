@@ -22,6 +22,10 @@ _NAME = re.compile(r"[A-Za-z0-9_\-\u4e00-\u9fa5]*")
 """The characters of function names, as the contract has them."""
 
 
+MOST_CALLS: Final = 1024
+"""Calls that one answer has at most, which is what the contract's indices allow; what looks like more is content."""
+
+
 class NotACall(Exception):
     """What stands here is no tool call: everything after the last kept place is content."""
 
@@ -87,9 +91,9 @@ class Source:
         """A call of this function has certainly begun.
 
         Raises:
-            NotACall: nobody offered this function.
+            NotACall: nobody offered this function, or there are too many calls.
         """
-        if name not in self.names:
+        if name not in self.names or self.calls == MOST_CALLS:
             raise NotACall
         self._news.append(CallPiece(self.calls, name, ""))
         self.calls += 1
