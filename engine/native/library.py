@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from ctypes import POINTER, Structure, byref, c_float, c_int32, c_int64, c_void_p
+from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 from weakref import finalize
 
 import torch
 from torch import Tensor
+
+_SMAPS = Path("/proc/self/smaps")
 
 
 class CLinear(Structure):
@@ -88,15 +90,25 @@ class MappedMemory:
         Raises:
             MemoryError: the system gives no such room.
         """
-        asked = c_int32(0)
         self.size = size
-        address = library.map(max(size, 1), byref(asked))
+        address = library.map(max(size, 1))
         if not address:
             raise MemoryError(f"the system gives no room for {size} bytes")
         self.address = int(address)
-        self.in_huge_pages = bool(asked.value)
-        """Whether the system agreed to huge pages."""
         self._freed = finalize(self, library.unmap, self.address, max(size, 1))
+
+    def huge_bytes(self) -> int:
+        """So many bytes of what was written lie in huge pages, by the system's own account."""
+        found = 0
+        inside = False
+        for line in _SMAPS.read_text().splitlines():
+            name, _, rest = line.partition(" ")
+            if not name.endswith(":"):
+                first, last = (int(end, 16) for end in name.split("-"))
+                inside = first < self.address + self.size and self.address < last
+            elif inside and name == "AnonHugePages:":
+                found += int(rest.split()[0]) * 1024
+        return found
 
     def tensor(self) -> Tensor:
         """The bytes as a tensor ``[size]``; valid as long as this object is."""
@@ -115,7 +127,7 @@ class Library:
         """
         loaded = ctypes.CDLL(str(path))
         try:
-            self.map = _function(loaded.mindspec_map, c_void_p, c_int64, POINTER(c_int32))
+            self.map = _function(loaded.mindspec_map, c_void_p, c_int64)
             self.unmap = _function(loaded.mindspec_unmap, None, c_void_p, c_int64)
             self.new_pool = _function(loaded.mindspec_pool_new, c_void_p, c_int32)
             self.free_pool = _function(loaded.mindspec_pool_free, None, c_void_p)

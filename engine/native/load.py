@@ -22,6 +22,9 @@ _TOLERANCE = 0.06
 """Largest median error of the check, as a part of the spread of the logits; see ``seam.check``. The model's own
 rounding in bfloat16 makes 0.03; embeddings or residual sums that are 1 % off make 0.07, other mistakes more."""
 
+_HUGE_FROM = 32 << 20
+"""Bytes of weights from which huge pages matter."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -74,9 +77,10 @@ def build_native(
         num_pages = min(num_pages, -(-max_tokens // page_size))
     runner = NativeRunner(library, pool, packed, loaded.info, num_pages=num_pages, positions=positions)
     _check(runner, loaded)
-    if not (packed.memory.in_huge_pages and runner.pages.in_huge_pages):
+    if packed.memory.size >= _HUGE_FROM and packed.memory.huge_bytes() < packed.memory.size // 2:
         _log.warning(
-            "the system gives no huge pages (transparent_hugepage is 'never'): steps take up to half as long again"
+            "the weights lie in small pages of memory, so that steps take up to half as long again: set "
+            "transparent_hugepage to 'madvise', or free memory before a start"
         )
     on_progress(f"The native step runs with {chosen.name} on {threads} thread{'s' if threads > 1 else ''}.")
     return runner

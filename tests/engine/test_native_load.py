@@ -16,7 +16,9 @@ from packed_play import finish, greedy
 
 from engine import torch_runner
 from engine.forward import ModelMismatch
+from engine.loader import cpu_flags
 from engine.native import load
+from engine.native.library import Library, MappedMemory
 from engine.native.runner import NativeRunner
 from engine.native.variants import VARIANTS, NativeUnavailable
 from engine.packed_loader import load_executor
@@ -233,22 +235,37 @@ def test_a_failure_that_nobody_thought_of_leaves_torch(
     assert "no such part" in caplog.text
 
 
-def test_a_wish_for_huge_pages_that_fails_is_said(
-    folder: Path, library_cache: Path, monkeypatch: Any, caplog: Any
+@pytest.mark.parametrize(("huge", "warnings"), [(0, 1), (1 << 40, 0)])
+def test_weights_in_small_pages_are_said(
+    huge: int, warnings: int, library_cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once, in a sentence."""
+    """Once, with what would help."""
     need_native()
-    real = load.NativeRunner
-
-    def without(*arguments: Any, **options: Any) -> Any:
-        made = real(*arguments, **options)
-        made.pages.in_huge_pages = False
-        return made
-
-    monkeypatch.setattr(load, "NativeRunner", without)
+    monkeypatch.setattr(load, "_HUGE_FROM", 0)
+    monkeypatch.setattr(MappedMemory, "huge_bytes", lambda self: huge)
     load.build_native(loaded(model("llama")), page_size=PAGE, max_tokens=2048, cache=library_cache)
-    assert [message for message in caplog.messages if "huge pages" in message] == caplog.messages
-    assert len(caplog.messages) == 1
+    assert len(caplog.messages) == warnings
+    assert all("set transparent_hugepage to 'madvise'" in message for message in caplog.messages)
+
+
+def test_huge_pages_are_counted_as_the_system_does(
+    library_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the mappings that the memory lies in, and of no other."""
+    need_native()
+    memory = load.with_library(load.choose(cpu_flags()), Library, cache=library_cache)
+    mapped = MappedMemory(memory, 6 << 20)
+    start = mapped.address
+    text = ""
+    for first, last, huge in (
+        (0, start, 7),
+        (start, start + (2 << 20), 2048),
+        (start + (2 << 20), start + (9 << 20), 4096),
+    ):
+        text += f"{first:x}-{last:x} rw-p 00000000 00:00 0\nRss: 1 kB\nAnonHugePages:  {huge} kB\n"
+    (tmp_path / "smaps").write_text(text)
+    monkeypatch.setattr("engine.native.library._SMAPS", tmp_path / "smaps")
+    assert mapped.huge_bytes() == 6 << 20
 
 
 class Channel:

@@ -14,8 +14,7 @@ constexpr int64_t HUGE_PAGE = 2 << 20;
 }
 
 // So many zeroed bytes, in huge pages where the system gives them, that take memory only as they are written; or null.
-// `asked` becomes 1 where the system agreed to huge pages.
-MINDSPEC_API void* mindspec_map(int64_t bytes, int32_t* asked) {
+MINDSPEC_API void* mindspec_map(int64_t bytes) {
   const int64_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
   char* raw = (char*)mmap(nullptr, size_t(whole + HUGE_PAGE), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -23,7 +22,7 @@ MINDSPEC_API void* mindspec_map(int64_t bytes, int32_t* asked) {
   char* start = (char*)((uintptr_t(raw) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
   if (start > raw) munmap(raw, size_t(start - raw));
   munmap(start + whole, size_t(raw + HUGE_PAGE - start));
-  *asked = madvise(start, size_t(whole), MADV_HUGEPAGE) == 0;
+  madvise(start, size_t(whole), MADV_HUGEPAGE);  // a wish: whether it came true shows when the memory is written
   return start;
 }
 
