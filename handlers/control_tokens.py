@@ -27,11 +27,8 @@ class Vocabulary(Protocol):
     """The part of a tokenizer that this needs."""
 
     special_ids: frozenset[int]
-
-    @property
-    def added_tokens(self) -> Mapping[int, str]:
-        """Special and other added tokens, as the vocabulary spells them."""
-        ...
+    added_tokens: Mapping[int, str]
+    """Special and other added tokens, as the vocabulary spells them."""
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Token ids of a text."""

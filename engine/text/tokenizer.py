@@ -31,6 +31,8 @@ class TextTokenizer(Protocol):
     """Jinja text; the one named default where there are several."""
     enable_thinking: bool | None
     """Whether the model thinks when nobody says; None where its files do not say."""
+    added_tokens: Mapping[int, str]
+    """Special and other added tokens, as the vocabulary spells them."""
     bos_token: str | None
     eos_token: str | None
     special_tokens_map: dict[str, str]

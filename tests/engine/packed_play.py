@@ -83,7 +83,7 @@ def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, **runner):
     """(executor, its fake runner)."""
     fake = FakeRunner(eos=eos, **runner)
     cache_bytes = None if cache_pages is None else cache_pages * fake.bytes_per_page
-    return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, cache_bytes), fake
+    return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, cache_bytes=cache_bytes), fake
 
 
 def play(executor, arrivals, max_batch_size=None):

@@ -125,7 +125,7 @@ def _tiny(kind: str) -> Any:
     loaded = LoadedModel(model, info)
     if kind == "packed":
         return PackedExecutor(build(loaded, page_size=8, max_tokens=1024), grammars=compiler(info))
-    return TorchExecutor(loaded, compiler(info))
+    return TorchExecutor(loaded, grammars=compiler(info))
 
 
 @pytest.mark.parametrize("kind", ["packed", "one by one"])
