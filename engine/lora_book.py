@@ -53,7 +53,7 @@ class AdapterBook:
 
     def __init__(self, sources: Iterable[AdapterSource] = (), limits: AdapterLimits | None = None) -> None:
         """Args:
-        sources: what the deployment starts with.
+        sources: what the deployment starts with; requests may name them as soon as there is an engine.
         limits: None for the defaults.
 
         Raises:
@@ -67,7 +67,7 @@ class AdapterBook:
             raise AdapterError(f"{len(sources)} adapters are given; at most {self.limits.max_loras} fit (maxLoras).")
         for source in sources:
             try:
-                self._enter(source)
+                self._enter(source).ready = True  # an engine has them before it takes requests
             except AdapterError as error:
                 raise AdapterError(f"the adapter {source.name[:100]!r} cannot be used: {error}") from error
 

@@ -109,8 +109,7 @@ class SchemaCheck:
         self._refs, self._seen = {}, set()
         made: dict[str, Any] = self._schema(schema, (), 1, merged=False)
         if arguments:
-            kinds = schema.get("type", "object")
-            if "object" not in ([kinds] if isinstance(kinds, str) else kinds):
+            if "type" in schema and "object" not in _kinds(schema):
                 raise SchemaRefused(("type",), "must be object: a function's arguments are one")
             made["type"] = "object"
         self._check_refs()
@@ -158,7 +157,7 @@ class SchemaCheck:
             made[keyword] = self._pattern(value, here)
         elif keyword == "format":
             if _may_be_string(schema):
-                if value not in FORMATS:
+                if not isinstance(value, str) or value not in FORMATS:
                     raise SchemaRefused(here, f"is {value!r}; a grammar holds {', '.join(sorted(FORMATS))}")
                 made[keyword] = value
         elif keyword == "$ref":
@@ -240,9 +239,7 @@ def _closes(schema: dict[str, Any], closed: bool) -> bool:
     """Whether an object's schema says nothing of members that it does not list, and shall then have none."""
     if schema.keys() & {"additionalProperties", "$ref", "allOf", "anyOf", "oneOf"}:
         return False
-    kinds = schema.get("type", ())
-    is_object = "object" in ([kinds] if isinstance(kinds, str) else kinds)
-    return "properties" in schema or (closed and is_object and "patternProperties" not in schema)
+    return "properties" in schema or (closed and "object" in _kinds(schema) and "patternProperties" not in schema)
 
 
 def _takes_unlisted(schema: dict[str, Any], closed: bool) -> bool:
@@ -252,8 +249,13 @@ def _takes_unlisted(schema: dict[str, Any], closed: bool) -> bool:
 
 
 def _may_be_string(schema: dict[str, Any]) -> bool:
-    kinds = schema.get("type", "string")
-    return kinds == "string" or (isinstance(kinds, list) and "string" in kinds)
+    return "type" not in schema or "string" in _kinds(schema)
+
+
+def _kinds(schema: dict[str, Any]) -> list[Any]:
+    """The types that a schema names, as far as it names them as it should."""
+    kinds = schema.get("type")
+    return kinds if isinstance(kinds, list) else [kinds]
 
 
 def _pointed(reference: Any, here: Place) -> Place:
@@ -287,19 +289,18 @@ def _numbers(schema: dict[str, Any], place: Place) -> dict[str, Any]:
             raise SchemaRefused((*place, keyword), "must be a number")
         if isinstance(value, float) and not _is_plain(value):
             raise SchemaRefused((*place, keyword), f"is not exact {_PLAIN}")
-    kinds = schema.get("type")
-    kinds = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    kinds = _kinds(schema)
     made: dict[str, Any] = {}
     multiple = schema.get("multipleOf")
     if multiple is not None:
         if multiple != int(multiple) or not 1 <= multiple <= LARGEST_MULTIPLE:
             reason = f"is {multiple}; a grammar holds whole numbers from 1 to {LARGEST_MULTIPLE}"
             raise SchemaRefused((*place, "multipleOf"), reason)
-        if not kinds:
+        if "type" not in schema:
             raise SchemaRefused((*place, "multipleOf"), "needs a type beside it")
         made["multipleOf"] = int(multiple)
         kinds = ["integer" if kind == "number" else kind for kind in kinds]  # fractions round, and multiples with them
-        made["type"] = kinds
+        made["type"] = kinds if isinstance(schema["type"], list) else kinds[0]
     if "integer" in kinds and "number" not in kinds:
         made.update(_integer_bounds(schema, place))
     else:

@@ -16,7 +16,7 @@ _INNER: Final = {"d": "0-9", "w": "0-9A-Za-z_", "s": _SPACE}
 """What a shorthand means in every dialect."""
 _OUTER: Final = {
     "d": r"\p{Nd}",
-    "w": r"\p{L}\p{N}\p{M}_",
+    "w": r"0-9A-Za-z_\x{80}-\x{10ffff}",  # the letters of all scripts one by one would cost a grammar too much
     "s": _SPACE + r"\x{1c}-\x{1f}\x{85}\x{feff}",
 }
 """What it means in at least one."""

@@ -51,9 +51,9 @@ def _grammar(request: dict[str, Any]) -> dict[str, Any]:
         except SchemaRefused as error:
             raise _Refused(param + error.path, error.reason) from None
         _check_form(schema, param)
-        rule = f"schema_{index}: %json {json.dumps({**held, 'x-guidance': _LAYOUT})}"
-        _check_grammar(rule.replace(f"schema_{index}", "start"), param)
-        rules.append(rule)
+        rule = f"%json {json.dumps({**held, 'x-guidance': _LAYOUT})}"
+        _check_grammar(f"start: {rule}", param)
+        rules.append(f"schema_{index}: {rule}")
         if request["examples"]:
             examples.append(_example(held, schema, param))
     grammar = "\n".join(rules)

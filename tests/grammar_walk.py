@@ -37,13 +37,14 @@ class Walker:
         return matcher.try_consume_tokens(ids) == len(ids) and matcher.is_accepting()
 
     def walk(self, grammar: str, seed: int, most_tokens: int = 400) -> str | None:
-        """The text of one walk; None where it did not come to an end."""
+        """The text of one walk; None where it did not come to an end, or the grammar became too complex."""
         draw = random.Random(seed)
         matcher = self.matcher(grammar)
         ids: list[int] = []
         while len(ids) < most_tokens:
             bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-            assert not matcher.is_error(), matcher.get_error()
+            if matcher.is_error():
+                return None
             allowed = np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist()
             assert allowed
             if not self.eos.isdisjoint(allowed) and (len(allowed) <= len(self.eos) or draw.random() < 0.5):

@@ -19,8 +19,8 @@ _log = logging.getLogger(__name__)
 
 COMPILED_KEPT = 64
 """Grammars that are kept compiled."""
-STEP_LEXER_FUEL = 50_000
-"""What one choice may spend on regular expressions in one step: about 4 ms."""
+STEP_LEXER_FUEL = 100_000
+"""What one choice may spend on regular expressions in one step: about 7 ms."""
 MAX_LEXER_STATES = 20_000
 """States of one choice's regular expressions, of 1 to 2 kB each."""
 _IDLE_WAIT_S = 0.005

@@ -111,6 +111,7 @@ def test_without_limits_only_the_first_ones_are_there():
     """MindIE's defaults, 0 and 0: any rank for those, and no other adapter."""
     book = AdapterBook([A, B])
     assert [(command.name, command.max_rank) for command in book.commands()] == [("a", None), ("b", None)]
+    assert _names(book) == ["a", "b"]
     assert not book.limits.allow_loading
     with pytest.raises(AdapterError, match="at most 0 fit"):
         book.begin(C)
@@ -125,7 +126,7 @@ def test_a_name_has_plain_characters(name):
 
 def test_a_deployment_that_starts_with_the_impossible_is_refused():
     """Two of one name, or more than fit."""
-    with pytest.raises(AdapterError, match="the adapter 'a' cannot be used: it is being loaded already"):
+    with pytest.raises(AdapterError, match="the adapter 'a' cannot be used: it is loaded already"):
         _book(A, A)
     with pytest.raises(AdapterError, match=r"3 adapters are given; at most 2 fit \(maxLoras\)"):
         _book(A, B, C)

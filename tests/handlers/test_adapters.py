@@ -87,6 +87,18 @@ async def test_the_list_of_models_has_the_adapters_with_their_parent() -> None:
         assert (await client.get("/v1/models/french")).json() == models[1]
 
 
+async def test_an_adapter_of_the_start_is_known_while_the_model_loads() -> None:
+    """503 loading as for the model itself, not 422."""
+
+    class LoadingFront(MockFront):
+        async def start(self) -> None:
+            """Never ready."""
+
+    async with _client(_settings(None, LoraModule("french", Path("french"))), LoadingFront) as client:
+        answer = await client.post(COMPLETIONS, json={"model": "french", "prompt": "Hello"})
+        assert (answer.status_code, answer.json()["code"]) == (503, "loading")
+
+
 async def test_an_adapter_is_loaded_and_unloaded_at_run_time(tmp_path: Path) -> None:
     """It is listed and answers in between; by relative and by absolute path."""
     _folder(tmp_path, "team/french")

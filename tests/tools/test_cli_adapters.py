@@ -43,7 +43,7 @@ def test_an_adapter_without_name_or_folder_is_refused(text: str, capsys: pytest.
     [
         (["--lora", "mock=x"], "an adapter cannot have the deployed model's name, 'mock'."),
         (["--lora", "a=x", "--lora", "b=x", "--max-loras", "1"], "2 adapters are given; at most 1 fit (maxLoras)."),
-        (["--lora", "a=x", "--lora", "a=x"], "the adapter 'a' cannot be used: it is being loaded already."),
+        (["--lora", "a=x", "--lora", "a=x"], "the adapter 'a' cannot be used: it is loaded already."),
     ],
 )
 def test_a_server_with_impossible_adapters_does_not_start(
