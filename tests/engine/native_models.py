@@ -84,20 +84,20 @@ def loaded(reduced: Any) -> LoadedModel:
 
 
 @cache
-def why_not(variant: str | None = None) -> str | None:
-    """Why this machine cannot run a variant of the native step (None: the best one), if it cannot."""
+def why_not(variant: str | None = None, *, build: bool = True) -> str | None:
+    """Why this machine cannot run (or build) a variant of the native step (None: the best one), if it cannot."""
     try:
         chosen = choose(cpu_flags(), variant)
     except NativeUnavailable as reason:
         return str(reason)
-    if find_compiler() is None and not (PREBUILT / prebuilt_name(chosen)).is_file():
+    if build and find_compiler() is None and not (PREBUILT / prebuilt_name(chosen)).is_file():
         return "this machine has no C++ compiler, and no library came with the package"
     return None
 
 
-def need_native(variant: str | None = None) -> None:
-    """Skip a test that this machine cannot run."""
-    reason = why_not(variant)
+def need_native(variant: str | None = None, *, build: bool = True) -> None:
+    """Skip a test that this machine cannot run; without ``build`` it needs no library."""
+    reason = why_not(variant, build=build)
     if reason is not None:
         pytest.skip(f"native step {variant or ''}: {reason}")
 

@@ -99,7 +99,7 @@ def test_without_a_compiler_torch_runs(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One log line says why, and what would help."""
-    need_native()
+    need_native(build=False)
     hide_compilers(monkeypatch)
     monkeypatch.setattr("engine.native.build.PREBUILT", tmp_path)
     found = executor(folder, tmp_path)
@@ -124,7 +124,7 @@ def test_without_a_compiler_torch_runs(
 )
 def test_a_model_that_the_step_cannot_hold_is_refused(changes: dict[str, Any], reason: str) -> None:
     """With what is wrong with it, before anything is built."""
-    need_native()
+    need_native(build=False)
     with pytest.raises(ModelMismatch) as refused:
         load.build_native(loaded(model("llama", **changes)), page_size=PAGE, cache=Path("/nowhere"))
     assert str(refused.value) == reason
@@ -133,7 +133,7 @@ def test_a_model_that_the_step_cannot_hold_is_refused(changes: dict[str, Any], r
 @pytest.mark.parametrize("family", ["qwen3_moe", "glm4", "deepseek_v3", "gpt_oss"])
 def test_other_families_are_refused(family: str) -> None:
     """Experts, other orders of operations, other attention: none is taken for what it is not."""
-    need_native()
+    need_native(build=False)
     other = families.build(family).to(torch.bfloat16)
     with pytest.raises(ModelMismatch):
         load.build_native(families.loaded(other), page_size=PAGE, cache=Path("/nowhere"))
