@@ -44,4 +44,4 @@ class StepDraws:
 
 def _is_likeliest(row: Row) -> bool:
     """Whether the draw is the likeliest token of the row, and that is all that is asked."""
-    return row.settings.greedy and not row.settings.logprob and row.constraint is None
+    return row.settings.greedy and not row.settings.logprob and row.free

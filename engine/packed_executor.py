@@ -27,6 +27,7 @@ from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
 from engine.sampling.sampler import Draw, Row, Sampler
+from engine.sampling.thinking import ThinkingLimit
 from engine.sequences import Group, RequestState
 from engine.stats import ExecutorStats
 from engine.types import Request, StepToken
@@ -216,7 +217,8 @@ class PackedExecutor:
         rows = {}
         for choice, constraint in enumerate(constraints_of(self._grammars, request)):
             settings = DrawSettings.of(sampling, choice)
-            rows[choice] = Row(settings, 0, TokenCounts.start(settings, request.prompt_ids, self._device), constraint)
+            counts = TokenCounts.start(settings, request.prompt_ids, self._device)
+            rows[choice] = Row(settings, 0, counts, constraint, ThinkingLimit.of(request.thinking_budget))
         return RequestState(request, self._arrivals, rule, rows, None)
 
     def _enter(self, state: RequestState, choices: list[int]) -> None:
@@ -332,8 +334,7 @@ class PackedExecutor:
             tokens.append(token)
             if reason is None:
                 going_on.append((choice, draw.token_id))
-                if row.constraint is not None:
-                    row.constraint.take(draw.token_id)
+                row.go_on(draw.token_id)
             else:
                 del state.rows[choice]
         self._forks.part_choices(group, going_on)

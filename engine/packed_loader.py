@@ -18,6 +18,7 @@ from engine.machine_memory import cache_bytes
 from engine.native.load import attempt, build_native
 from engine.native.runner import NativeRunner
 from engine.packed_executor import PackedExecutor
+from engine.plan import ModelRunner
 from engine.process import usable_cores
 from engine.runner import TorchExecutor
 from engine.text.tokenizer import tokenizer_from_folder
@@ -60,8 +61,8 @@ def load_executor(
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
         max_batch_size: see :class:`engine.batching.BatchLimits`, as for the three after it.
-        deterministic: run each sequence in forwards of its own, so that its numbers do not depend on its company or on
-            what is cached: equal requests with equal seeds get equal answers, bit by bit.
+        deterministic: numbers do not depend on a sequence's company or on what is cached: equal requests with equal
+            seeds get equal answers, bit by bit. So does the native step always; others run each sequence by itself.
         adapters: requests may name adapters, which the native step cannot add.
         cpu_step: see ``CpuStep``.
         cpu_variant: the instruction set of the native step, of ``engine.native.variants``; None takes the best.
@@ -73,9 +74,6 @@ def load_executor(
         LoadError: not a servable model.
         NativeUnavailable, ModelMismatch: the native step was asked for by name and cannot be had.
     """
-    if deterministic:
-        alone = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code)
-        return TorchExecutor(alone, memory_bytes, _grammars(path, alone.info))
     limits = BatchLimits(max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size)
 
     def native_first(loaded: LoadedModel) -> NativeRunner | None:
@@ -95,15 +93,21 @@ def load_executor(
             on_progress=on_progress,
         )
 
-    runner = load_runner(
-        Path(path),
-        dtype=dtype,
-        device=device,
-        trust_remote_code=trust_remote_code,
-        first=native_first,
-        page_size=page_size,
-        memory_bytes=memory_bytes,
-    )
+    runner: ModelRunner | LoadedModel
+    if deterministic:
+        loaded = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+        runner = native_first(loaded) or loaded
+        del loaded
+    else:
+        runner = load_runner(
+            Path(path),
+            dtype=dtype,
+            device=device,
+            trust_remote_code=trust_remote_code,
+            first=native_first,
+            page_size=page_size,
+            memory_bytes=memory_bytes,
+        )
     grammars = _grammars(path, runner.info)
     if isinstance(runner, LoadedModel):
         return TorchExecutor(runner, memory_bytes, grammars)

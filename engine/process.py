@@ -23,6 +23,8 @@ from engine.lora_loading import AdapterLoading
 from engine.scheduler import EngineBroken, Scheduler
 from engine.wire import Channel, LoadAdapter, LoadFailed, LoadProgress, Quit, Ready, Round, UnloadAdapter
 
+KEPT_PRODUCTS = 256
+"""Matrix products, by shape, whose machine code stays: those of some fifty numbers of rows."""
 _CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
@@ -122,6 +124,8 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
     # Read when the numeric libraries are first imported: between the operators of a step threads wait actively for some
     # 50 us, since waking a sleeping one takes as long as many operators; longer and they take the core that HTTP needs.
     os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="3000")
+    # oneDNN keeps the code that it makes for each new number of rows, 1024 times unless told otherwise: 0.1 to 0.2 GB.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(KEPT_PRODUCTS))
     channel.send(LoadProgress("The engine process has started."))
     module_name, _, function_name = spec.factory.partition(":")
     try:

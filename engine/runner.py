@@ -22,6 +22,7 @@ from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
 from engine.sampling.sampler import Draw, Row, Sampler
+from engine.sampling.thinking import ThinkingLimit
 from engine.stats import ExecutorStats
 from engine.types import Request, StepToken
 
@@ -129,7 +130,8 @@ class TorchExecutor:
         else:
             for choice, constraint in enumerate(constraints_of(self._grammars, request)):
                 settings = DrawSettings.of(sampling, choice)
-                rows[choice] = Row(settings, 0, TokenCounts.start(settings, request.prompt_ids, device), constraint)
+                counts = TokenCounts.start(settings, request.prompt_ids, device)
+                rows[choice] = Row(settings, 0, counts, constraint, ThinkingLimit.of(request.thinking_budget))
         self._requests[request.request_id] = _Running(request, rule, rows, beam)
 
     def remove(self, request_id: str) -> None:
@@ -230,8 +232,7 @@ class TorchExecutor:
             tokens.append(token)
             if reason is None:
                 going_on.append(token)
-                if row.constraint is not None:
-                    row.constraint.take(draw.token_id)
+                row.go_on(draw.token_id)
             else:
                 del running.rows[choice]
         if prompt is not None:

@@ -78,6 +78,20 @@ class SamplingParams:
 
 
 @dataclass(frozen=True, slots=True)
+class ThinkingBudget:
+    """How long a chain of thought may become."""
+
+    tokens: int
+    """Of the thought at most, >= 1, its marks not counted."""
+    opening_id: int
+    """The token that opens a thought, where it is an answer's first."""
+    closing_id: int
+    """The token that closes it."""
+    begun: bool
+    """The answer is thought from its first token on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One generation request in token ids."""
 
@@ -98,6 +112,8 @@ class Request:
     grammar: str | None = None
     """What every choice's tokens are held to, in llguidance's dialect of Lark; not with beams. The choice ends where
     the grammar does, also with ignore_eos."""
+    thinking_budget: ThinkingBudget | None = None
+    """Bounds each choice's thought; not with beams."""
     adapter: str | None = None
     """Name of the adapter that changes the model; None for the model as it is."""
     adapter_number: int = 0

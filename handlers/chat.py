@@ -26,7 +26,7 @@ from handlers.running import Gathered
 from handlers.sampling import Choices
 from handlers.service import Service
 from handlers.stream import AnswerHead, ChatEncoder, EventStream
-from handlers.unsupported import refuse_thinking_budget
+from handlers.thinking_budget import thinking_budget
 from handlers.usage import decode_times_ms, prefill_time_ms, rounds, total_usage
 
 NewId = Callable[[], str]
@@ -52,7 +52,6 @@ class ChatHandler:
     async def prepare(self, body: ChatCompletionRequest, wanted: Choices) -> Request:
         """See ``Endpoint.prepare``."""
         service = self._service
-        refuse_thinking_budget(body)
         info, limits = service.ready()
         ids = await service.prompts.chat(body, limits, info.vocab_size, self._call.body_bytes)
         form = service.forms.chat(body, ids)
@@ -64,6 +63,7 @@ class ChatHandler:
             logprobs=(body.top_logprobs or 0) if body.logprobs else None,
             form=form,
             held=await held_chat(service, body, form),
+            thinking_budget=thinking_budget(service, body, form),
         )
 
     def whole(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> ChatCompletion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.types import AnswerForm, Request
+from engine.types import AnswerForm, Request, ThinkingBudget
 from handlers.constraints import Held
 from handlers.sampling import AnyRequest, Choices, most_tokens, sampling_params, stop_strings
 from handlers.service import Service
@@ -19,6 +19,7 @@ def engine_request(
     logprobs: int | None,
     form: AnswerForm | None,
     held: Held,
+    thinking_budget: ThinkingBudget | None = None,
     continues_prompt: bool = False,
 ) -> Request:
     """The request with every default filled in and the deployment's limits applied.
@@ -45,6 +46,7 @@ def engine_request(
         continues_prompt=continues_prompt,
         forced_text=held.text,
         grammar=held.grammar,
+        thinking_budget=thinking_budget,
         form=form,
         adapter=service.adapter_of(body.model),
     )

@@ -22,7 +22,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     add(
         "--deterministic",
         action="store_true",
-        help="answers that do not depend on company; no batching, no prefix cache",
+        help="answers that do not depend on company; without the native step no batching and no prefix cache",
     )
     add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; all cores if absent")
     add(

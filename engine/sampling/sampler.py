@@ -12,6 +12,7 @@ from engine.grammar.constraint import Constraint
 from engine.sampling.noise import exponential_noise
 from engine.sampling.params import DrawSettings
 from engine.sampling.penalties import TokenCounts, penalise
+from engine.sampling.thinking import ThinkingLimit
 
 _BLOCK = 256
 
@@ -27,6 +28,25 @@ class Row:
     """Needed where ``settings.penalised``."""
     constraint: Constraint | None = None
     """Holds the choice to a grammar; it has looked at the tokens that may come next."""
+    thinking: ThinkingLimit | None = None
+    """Ends a thought that is as long as it may be."""
+
+    @property
+    def forced(self) -> int | None:
+        """The token that must come next, whatever the logits are; None where there is a choice."""
+        return None if self.thinking is None else self.thinking.forced
+
+    @property
+    def free(self) -> bool:
+        """Any token may come next."""
+        return self.constraint is None and self.forced is None
+
+    def go_on(self, token_id: int) -> None:
+        """The choice goes on with this token, which does not end it."""
+        if self.constraint is not None:
+            self.constraint.take(token_id)
+        if self.thinking is not None:
+            self.thinking.take(token_id)
 
 
 @dataclass(slots=True)
@@ -45,7 +65,8 @@ class Sampler:
     2. repetition penalty (prompt and output)
     3. frequency penalty (output)
     4. presence penalty (output)
-    5. rows held to a grammar: only the tokens that it allows next stay
+    5. rows held to a grammar: only the tokens that it allows next stay; where a thought is as long as it may be, the
+       token that closes it is taken, and done
     6. greedy rows: the likeliest token, and done. Penalties are off in them (see ``DrawSettings.of``)
     7. temperature
     8. top-k: the k largest; of equal logits at the border the smaller token ids stay
@@ -68,13 +89,10 @@ class Sampler:
         """
         logits = logits.float()
         greedy = likeliest(logits)  # [rows]
-        if all(row.settings.greedy and row.constraint is None for row in rows):
+        if all(row.settings.greedy and row.free for row in rows):
             chosen = greedy
         else:
-            picks = [
-                _greedy_one(logits[index], row, greedy[index]) if row.settings.greedy else _draw_one(logits[index], row)
-                for index, row in enumerate(rows)
-            ]
+            picks = [_pick(logits[index], row, greedy[index]) for index, row in enumerate(rows)]
             chosen = torch.stack(picks)  # [rows]
         token_ids: list[int] = chosen.tolist()
         draws = [Draw(token_id, None, None) for token_id in token_ids]
@@ -162,6 +180,13 @@ def nucleus_size(scores: Tensor, top_p: float) -> Tensor:
     reached = torch.softmax(scores, dim=-1).cumsum(dim=-1)  # [k]
     # A token stays when those before it have not reached top_p yet.
     return (reached[:-1] < top_p).sum() + 1
+
+
+def _pick(logits: Tensor, row: Row, best: Tensor) -> Tensor:
+    """The token of one row of ``logits`` ``[vocab]``, whose likeliest is ``best``, as a tensor of one."""
+    if row.forced is not None:
+        return torch.full_like(best, row.forced)
+    return _greedy_one(logits, row, best) if row.settings.greedy else _draw_one(logits, row)
 
 
 def _greedy_one(logits: Tensor, row: Row, best: Tensor) -> Tensor:
