@@ -17,6 +17,7 @@ _log = logging.getLogger(__name__)
 ROUND_FAILED = "The engine failed while it ran this request."
 _FAILED_ROUNDS_IN_A_ROW = 3
 """After so many the executor is taken to be broken for good (a lost device, say)."""
+_IDLE_S = 0.002
 
 
 class EngineBroken(Exception):
@@ -124,6 +125,8 @@ class Scheduler:
         self._refused.clear()
         self._admit(outputs)
         if not self._live:
+            if self._queue:
+                time.sleep(_IDLE_S)  # all of them are being prepared, in other threads
             return outputs
         start = self._clock_ns()
         try:
