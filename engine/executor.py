@@ -55,7 +55,7 @@ class Executor(Protocol):
     def prepared(self, request: Request) -> bool:
         """Whether what ``add`` needs for a request besides memory is made: its grammar.
 
-        The first call starts the work, which goes on beside the rounds; while nothing runs, each waits a moment for it.
+        The first call starts the work, which goes on beside the rounds.
 
         Raises:
             GrammarError: it cannot be made.

@@ -118,7 +118,7 @@ class PackedExecutor:
 
     def prepared(self, request: Request) -> bool:
         """Whether the request's grammar is compiled; see ``Executor.prepared``."""
-        return is_prepared(self._grammars, request, idle=not self._requests)
+        return is_prepared(self._grammars, request)
 
     def can_admit(self, request: Request) -> bool:
         """Whether a request may come in; not while an older one waits for memory or for a place in the batch."""

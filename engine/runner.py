@@ -100,7 +100,7 @@ class TorchExecutor:
 
     def prepared(self, request: Request) -> bool:
         """Whether the request's grammar is compiled; see ``Executor.prepared``."""
-        return is_prepared(self._grammars, request, idle=not self._requests)
+        return is_prepared(self._grammars, request)
 
     def can_admit(self, request: Request) -> bool:
         """Whether there is memory for all that it may need beside what the others may."""

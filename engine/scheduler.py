@@ -19,6 +19,7 @@ ROUND_FAILED = "The engine failed while it ran this request."
 QUEUE_FULL = "The queue is full: {waiting} requests wait already."
 _FAILED_ROUNDS_IN_A_ROW = 3
 """After so many the executor is taken to be broken for good (a lost device, say)."""
+_IDLE_S = 0.002
 
 
 class EngineBroken(Exception):
@@ -148,6 +149,8 @@ class Scheduler:
         try:
             self._admit(outputs)
             if not self._live:
+                if self._queue:
+                    time.sleep(_IDLE_S)  # all of them are being prepared, in other threads
                 return outputs
             start = self._clock_ns()
             rounds = self._executor.step()

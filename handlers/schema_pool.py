@@ -15,7 +15,7 @@ from handlers.settings import Settings
 from handlers.worker_pool import WorkerFault, WorkerLimits, WorkerLost, WorkerPool, WorkersBusy, WorkerTooSlow
 
 _KEPT: Final = 128
-"""Answers that are kept, refusals among them."""
+"""Answers that are kept, refusals among them; not that one took too long, which a busy machine may be to blame for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class SchemaPool:
             message = "Too many schemas sent in requests wait to be read; try again soon"
             raise Problem(429, "queue_full", message, headers=headers) from None
         except WorkerTooSlow:
-            seconds = f"{settings.schema_time_s:g}"
-            return {"refused": f"{param} takes longer than the {seconds} seconds allowed to compile", "param": param}
+            message = f"{param} takes longer than the {settings.schema_time_s:g} seconds allowed to compile"
+            raise refused("unsupported", message, param) from None
         except WorkerFault as fault:
             if isinstance(fault, WorkerLost):
-                return {"refused": f"{param} cannot be compiled within its limits", "param": param}
+                raise refused("unsupported", f"{param} cannot be compiled within its limits", param) from None
             message = "The process that reads schemas did not start; the cause is in the server's log"
             raise Problem(500, "internal", message) from None
         return answer

@@ -23,9 +23,9 @@ STEP_LEXER_FUEL = 100_000
 """What one choice may spend on regular expressions in one step: about 7 ms."""
 MAX_LEXER_STATES = 20_000
 """States of one choice's regular expressions, of 1 to 2 kB each."""
-_IDLE_WAIT_S = 0.005
 
 NO_GRAMMARS = "This engine cannot hold answers to a grammar."
+_NO_BEAMS = "The beams of a search cannot be held to a grammar."
 _NO_END = "This model has no end-of-sequence token, so that answers cannot be held to a grammar."
 _NO_TOKENIZER = "The tokens of this model cannot be read as text, so that answers cannot be held to a grammar."
 _NOT_COMPILED = "The grammar that the request asks for cannot be compiled for this model: {reason}"
@@ -51,12 +51,8 @@ class GrammarCompiler:
         self._compiling = ThreadPoolExecutor(1, "grammar-compiler")
         self._looking = ThreadPoolExecutor(1, "grammar-masks")
 
-    def prepared(self, grammar: str, *, idle: bool) -> bool:
-        """Whether a grammar is compiled; the first call for it starts that.
-
-        Args:
-            grammar: see ``Request.grammar``.
-            idle: nothing else can be done meanwhile: wait a moment before the answer is no.
+    def prepared(self, grammar: str) -> bool:
+        """Whether a grammar (see ``Request.grammar``) is compiled; the first call for it starts that.
 
         Raises:
             GrammarError: it cannot be compiled.
@@ -68,8 +64,6 @@ class GrammarCompiler:
             while len(self._compiled) > self._kept and next(iter(self._compiled.values())).done():
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(grammar)
-        if idle:
-            wait([compiled], _IDLE_WAIT_S)
         if not compiled.done():
             return False
         error = compiled.exception()
@@ -87,8 +81,8 @@ class GrammarCompiler:
         Raises:
             GrammarError: it cannot be compiled.
         """
-        while not self.prepared(grammar, idle=True):
-            pass
+        while not self.prepared(grammar):
+            wait([self._compiled[grammar]])
         matcher = self._compiled[grammar].result().deep_copy()
         info = self._info
         return Constraint(
@@ -123,13 +117,15 @@ class GrammarCompiler:
         return self._vocabulary
 
 
-def is_prepared(grammars: GrammarCompiler | None, request: Request, *, idle: bool) -> bool:
-    """``Executor.prepared`` of an executor with these grammars, or with none; ``idle``: no request runs."""
+def is_prepared(grammars: GrammarCompiler | None, request: Request) -> bool:
+    """``Executor.prepared`` of an executor with these grammars, or with none."""
     if request.grammar is None:
         return True
     if grammars is None:
         raise GrammarError(NO_GRAMMARS)
-    return grammars.prepared(request.grammar, idle=idle)
+    if request.sampling.use_beam_search:
+        raise GrammarError(_NO_BEAMS)
+    return grammars.prepared(request.grammar)
 
 
 def constraints_of(grammars: GrammarCompiler | None, request: Request) -> list[Constraint | None]:

@@ -17,8 +17,8 @@ _BEFORE = ("", "\n", ":")
 def grammar_vocabulary(tokenizer: TextTokenizer, vocab_size: int, eos_token_ids: Iterable[int]) -> LLTokenizer:
     """The vocabulary of a model.
 
-    Control tokens are no text here: only a grammar that names one by its number allows it. Added tokens that are not
-    special are the text that they show.
+    Control tokens, and whatever ends an answer, are no text here: only a grammar that names one by its number allows
+    it. Added tokens that are not special are the text that they show.
 
     Args:
         vocab_size: rows of the logits; ids beyond the tokenizer's have no text and are never allowed.
@@ -27,10 +27,11 @@ def grammar_vocabulary(tokenizer: TextTokenizer, vocab_size: int, eos_token_ids:
     Raises:
         ValueError: the tokens do not fit the logits, or there is no end-of-sequence token among them.
     """
+    ends = [token_id for token_id in eos_token_ids if 0 <= token_id < vocab_size]
     return LLTokenizer(
-        TokenizerWrapper(_Tokens(tokenizer, vocab_size)),
+        TokenizerWrapper(_Tokens(tokenizer, vocab_size, tokenizer.special_ids.union(ends))),
         n_vocab=vocab_size,
-        eos_token=[token_id for token_id in eos_token_ids if 0 <= token_id < vocab_size],
+        eos_token=ends,
     )
 
 
@@ -39,20 +40,18 @@ class _Tokens:
 
     bos_token_id = None
 
-    def __init__(self, tokenizer: TextTokenizer, vocab_size: int) -> None:
+    def __init__(self, tokenizer: TextTokenizer, vocab_size: int, special: frozenset[int]) -> None:
         self.eos_token_id = 0  # stands in: the real ones are given beside this
         self.tokens = [tokenizer.token_bytes(token_id) for token_id in range(vocab_size)]
-        self.special_token_ids = sorted(token_id for token_id in tokenizer.special_ids if token_id < vocab_size)
+        self.special_token_ids = sorted(token_id for token_id in special if token_id < vocab_size)
         self._tokenizer = tokenizer
         self._longest = max(map(len, self.tokens))
-        special = set(self.special_token_ids)
         self._ids = {token: token_id for token_id, token in enumerate(self.tokens) if token and token_id not in special}
 
     def __call__(self, text: str | bytes) -> list[int]:
         """Token ids whose bytes are exactly the text's."""
-        if isinstance(text, bytes):
-            text = text.decode()
-        wanted = text.encode()
+        wanted = text if isinstance(text, bytes) else text.encode()
+        text = wanted.decode(errors="replace")
         for before in _BEFORE:
             ids = self._tokenizer.encode(before + text, add_special_tokens=False, parse_special=False)
             skipped, start = 0, b""

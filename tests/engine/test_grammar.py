@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 import torch
 from fake_runner import FakeRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llguidance import LLMatcher
 from packed_play import Arrival, ids, play, request
 
 from engine.batching import BatchLimits
@@ -258,10 +260,22 @@ def test_a_model_without_an_end_takes_no_grammar() -> None:
 
 
 def test_executors_without_grammars_say_so() -> None:
-    """Instead of dropping what was asked for."""
+    """Instead of dropping what was asked for; nor are beams held to one."""
     executor = PackedExecutor(FakeRunner(eos=EOS, vocab=VOCAB))
     with pytest.raises(GrammarError, match="cannot hold answers"):
         executor.prepared(held("a", SCHEMAS[0], [1]))
+    with pytest.raises(GrammarError, match="beams"):
+        make().prepared(held("a", SCHEMAS[0], [1], use_beam_search=True))
+
+
+def test_a_token_that_ends_an_answer_is_no_text() -> None:
+    """Also one that the tokenizer does not call special: inside a string it would end the answer."""
+    ends = (TOKENIZER.encode("the", add_special_tokens=False)[0], *EOS)
+    vocabulary = grammar_vocabulary(TOKENIZER, VOCAB, ends)
+    matcher = LLMatcher(vocabulary, 'start: "\\"" /.*/ "\\""')
+    assert matcher.consume_token(TOKENIZER.encode('"', add_special_tokens=False)[0])
+    bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
+    assert not bits[list(ends)].any()
 
 
 @pytest.mark.parametrize("family", ["byte-level", "llama2", "gemma"])
