@@ -134,6 +134,11 @@ def refusing():
     raise OSError("The model folder is empty.")
 
 
+def telling_its_caches():
+    """A factory that cannot load, and says how large the numeric libraries may make their caches."""
+    raise OSError(" ".join(os.environ[name] for name in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")))
+
+
 def dying():
     """A factory whose process is gone in the middle of loading."""
     os._exit(3)

@@ -155,6 +155,15 @@ async def test_a_model_that_cannot_be_loaded_leaves_the_front_down_with_the_reas
         assert (front.state, front.failure) == ("down", "The model folder is empty.")
 
 
+async def test_numeric_libraries_do_not_keep_something_for_every_number_of_rows(monkeypatch):
+    """Both caches are bounded before anything is imported, unless the operator has done so."""
+    monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
+    async with started(EngineSpec("fake_executor:telling_its_caches")) as front:
+        with pytest.raises(EngineError, match=r"^64 7$"):
+            await asyncio.wait_for(front.wait_ready(), 30)
+
+
 async def test_a_process_that_dies_while_it_loads_is_tried_again_and_given_up():
     """wait_ready waits for the tries and then raises."""
     async with started(EngineSpec("fake_executor:dying"), restart=RestartPolicy(max_deaths=2)) as front:
