@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.executor import Executor
+from engine.heap import IDLE_S, trimmer
 from engine.lora_loading import AdapterLoading
 from engine.scheduler import EngineBroken, Scheduler
 from engine.wire import Channel, LoadAdapter, LoadFailed, LoadProgress, Quit, Ready, Round, UnloadAdapter
@@ -96,8 +97,14 @@ def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
     """
     adapters = AdapterLoading(executor, channel.wake)
     told = scheduler.stats
+    trim, trimmed = trimmer(), False
     while True:
-        for command in channel.receive(wait=not scheduler.has_work):
+        idle = not scheduler.has_work
+        commands = channel.receive(wait=idle, timeout_s=None if trimmed else IDLE_S)
+        if idle and not commands and not trimmed:
+            trim()
+        trimmed = idle and (trimmed or not commands)
+        for command in commands:
             match command:
                 case Quit():
                     return

@@ -171,10 +171,10 @@ class Channel:
         """Send a message; waits while the front is behind."""
         self._socket.sendall(encode(message))
 
-    def receive(self, *, wait: bool) -> list[EngineCommand]:
-        """The commands that have arrived; with ``wait`` at least one, unless ``wake`` is called."""
+    def receive(self, *, wait: bool, timeout_s: float | None = None) -> list[EngineCommand]:
+        """The commands that have arrived; with ``wait`` at least one, unless ``wake`` is called or the time is over."""
         commands: list[EngineCommand] = []
-        while ready := select.select([self._socket, self._woken], [], [], None if wait and not commands else 0)[0]:
+        while ready := select.select([self._socket, self._woken], [], [], timeout_s if wait and not commands else 0)[0]:
             if self._woken in ready:
                 self._woken.recv(1 << 12)
                 wait = False

@@ -23,6 +23,9 @@ company."""
 MEMORY_GROWTH_ALLOWED: Final = 1.05
 _SETTLE_TRIES: Final = 100
 
+REST_S = 2.0
+"""Between a round and the look at memory: an engine with nothing to do gives back what its heap keeps."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -118,6 +121,7 @@ class Soak:
             await self._load(plan.requests, kill_after, "with kills" if plan.kills else "without kills")
             for number in range(plan.rounds):
                 await self._load(plan.round_requests, set(), f"round {number + 1} of {plan.rounds}")
+                await asyncio.sleep(REST_S)
                 self.outcome.memory.append(memory_of(self._server.roots[0]))
             await self._settle()
         finally:
