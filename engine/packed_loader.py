@@ -50,6 +50,7 @@ def load_executor(
         memory_bytes=memory_bytes,
     )
     grammars = GrammarCompiler(lambda: tokenizer_from_folder(path), loaded.info)
+    grammars.warm()
     if isinstance(loaded, TorchRunner):
         return PackedExecutor(loaded, limits, grammars=grammars)
     return TorchExecutor(loaded, grammars)
