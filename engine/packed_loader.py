@@ -125,4 +125,6 @@ def _suits(loaded: LoadedModel) -> bool:
 
 
 def _grammars(path: str, info: ModelInfo) -> GrammarCompiler:
-    return GrammarCompiler(lambda: tokenizer_from_folder(path), info)
+    grammars = GrammarCompiler(lambda: tokenizer_from_folder(path), info)
+    grammars.warm()
+    return grammars

@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from engine.packed_loader import load_executor
 
     torch.set_num_threads(options.threads)
+    begin = time.perf_counter()
     executor = load_executor(str(options.model), dtype=options.dtype)
+    print(f"loaded in {time.perf_counter() - begin:.1f} s")
     prompt = _prompt(options.model)
     print(f"{options.threads} threads, {options.dtype}, medians of {options.rounds} alternating rounds")
     print(f"tokens/s with {options.rows} requests of {options.tokens} tokens:")

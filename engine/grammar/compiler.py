@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -39,7 +40,7 @@ class GrammarCompiler:
 
     def __init__(self, make_tokenizer: Callable[[], TextTokenizer], info: ModelInfo, kept: int = COMPILED_KEPT) -> None:
         """Args:
-        make_tokenizer: the model's tokenizer; called in the compiling thread, when first needed.
+        make_tokenizer: the model's tokenizer; called when first needed.
         info: of the model.
         kept: grammars that are kept compiled.
         """
@@ -50,6 +51,11 @@ class GrammarCompiler:
         self._compiled: OrderedDict[str, Future[LLMatcher]] = OrderedDict()
         self._compiling = ThreadPoolExecutor(1, "grammar-compiler")
         self._looking = ThreadPoolExecutor(1, "grammar-masks")
+
+    def warm(self) -> None:
+        """Read the vocabulary now: it holds the interpreter's lock for 100 ms at a time, which would stop rounds."""
+        with contextlib.suppress(GrammarError):  # whoever asks for a grammar is told
+            self._tokens()
 
     def prepared(self, grammar: str) -> bool:
         """Whether a grammar (see ``Request.grammar``) is compiled; the first call for it starts that.
@@ -112,7 +118,7 @@ class GrammarCompiler:
                 tokenizer = self._make_tokenizer()
                 self._vocabulary = grammar_vocabulary(tokenizer, self._info.vocab_size, self._info.eos_token_ids)
             except (OSError, ValueError) as error:
-                _log.error("there are no grammars for this model: %s", error)
+                _log.warning("answers cannot be held to a grammar by this model: %s", error)
                 raise GrammarError(_NO_TOKENIZER) from error
         return self._vocabulary
 

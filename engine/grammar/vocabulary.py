@@ -44,6 +44,7 @@ class _Tokens:
         self.eos_token_id = 0  # stands in: the real ones are given beside this
         self.tokens = [tokenizer.token_bytes(token_id) for token_id in range(vocab_size)]
         self.special_token_ids = sorted(token_id for token_id in special if token_id < vocab_size)
+        self._special = special
         self._tokenizer = tokenizer
         self._longest = max(map(len, self.tokens))
         self._ids = {token: token_id for token_id, token in enumerate(self.tokens) if token and token_id not in special}
@@ -53,13 +54,14 @@ class _Tokens:
         wanted = text if isinstance(text, bytes) else text.encode()
         text = wanted.decode(errors="replace")
         for before in _BEFORE:
-            ids = self._tokenizer.encode(before + text, add_special_tokens=False, parse_special=False)
+            ids = self._tokenizer.encode(before + text, add_special_tokens=False)
             skipped, start = 0, b""
             while len(start) < len(before) and skipped < len(ids):
                 start += self.tokens[ids[skipped]]
                 skipped += 1
-            if b"".join(self.tokens[token_id] for token_id in ids[skipped:]) == wanted:
-                return ids[skipped:]
+            ids = ids[skipped:]
+            if self._special.isdisjoint(ids) and b"".join(self.tokens[token_id] for token_id in ids) == wanted:
+                return ids
         return self._longest_first(wanted)
 
     def _longest_first(self, text: bytes) -> list[int]:
