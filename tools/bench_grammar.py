@@ -101,7 +101,7 @@ def _run(executor: Executor, requests: list[Request], late: dict[int, Request] |
     scheduler = Scheduler(executor, 10**6)
     for request in requests:
         scheduler.submit(request, time.monotonic_ns())
-    times = []
+    times: list[float] = []
     while scheduler.has_work:
         asked = (late or {}).get(len(times))
         begin = time.perf_counter()
