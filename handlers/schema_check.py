@@ -62,7 +62,7 @@ class SchemaLimits:
     depth: int = 32
     """Schemas inside each other."""
     properties: int = 1000
-    values: int = 2000
+    values: int = 1000
     """Of ``enum`` and ``const``."""
     schemas: int = 5000
     """Schemas, those inside others too."""
@@ -172,6 +172,9 @@ class SchemaCheck:
                 raise SchemaRefused(here, "can be at most 1 where members that are not listed are allowed")
             made[keyword] = value
         elif keyword in _KEPT:
+            if keyword == "required" and isinstance(value, list):
+                listed = schema.get("properties")
+                self._count("properties", len(value) - len(listed) if isinstance(listed, dict) else len(value), here)
             made[keyword] = value
         elif not _holds_nothing(keyword, value, place) and keyword not in _BOUNDS:
             raise SchemaRefused(here, "is a keyword that no grammar here holds an answer to")
@@ -179,7 +182,7 @@ class SchemaCheck:
     def _map(self, made: dict[str, Any], keyword: str, value: Any, here: Place, depth: int) -> None:
         if not isinstance(value, dict):
             raise SchemaRefused(here, "must be an object of schemas")
-        if keyword == "properties":
+        if keyword in ("properties", "patternProperties"):
             self._count("properties", len(value), here)
         schemas = {name: self._schema(item, (*here, name), depth + 1, merged=False) for name, item in value.items()}
         if keyword == "patternProperties":
@@ -205,7 +208,7 @@ class SchemaCheck:
                 raise SchemaRefused(here, f"has a number that is not exact {_PLAIN}")
 
     def _count(self, what: str, count: int, here: Place) -> None:
-        self._left[what] -= count
+        self._left[what] -= max(count, 0)
         if self._left[what] < 0:
             raise SchemaRefused(here, f"exceeds the limit of {getattr(self._limits, what)} {what} in one request")
 

@@ -64,13 +64,9 @@ class SchemaPool:
             "schemas": [asdict(asked) for asked in schemas],
             "examples": examples,
         }
-        text = json.dumps(request)
         param = schemas[0].param
-        if len(text) > self._settings.max_schema_bytes:
-            most = self._settings.max_schema_bytes
-            message = f"{param}: the schemas of this request have {len(text)} bytes together; {most} are allowed"
-            raise refused("unsupported", message, param)
-        answer = await self._answer(hashlib.sha256(text.encode()).digest(), request, param)
+        key = self._key(request, param)
+        answer = await self._answer(key, request, param)
         if "refused" in answer:
             raise refused("unsupported", answer["refused"], answer["param"])
         return Made(answer["grammar"], answer["examples"])
@@ -78,6 +74,18 @@ class SchemaPool:
     async def close(self) -> None:
         """End the idle processes."""
         await self._workers.close()
+
+    def _key(self, request: dict[str, Any], param: str) -> bytes:
+        """What the answer is kept under. A request that is too large is not read to its end."""
+        most, left = self._settings.max_schema_bytes, self._settings.max_schema_bytes
+        digest = hashlib.sha256()
+        for piece in json.JSONEncoder().iterencode(request):
+            digest.update(piece.encode())
+            left -= len(piece)
+            if left < 0:
+                message = f"{param}: the schemas of this request have more than {most} bytes together"
+                raise refused("unsupported", message, param)
+        return digest.digest()
 
     async def _answer(self, key: bytes, request: dict[str, Any], param: str) -> dict[str, Any]:
         if key not in self._kept:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from handlers.schema_patterns import PatternRefused, rewritten
 from tests.grammar_walk import Walker
 
+pytestmark = pytest.mark.filterwarnings("ignore:Possible .* at position:FutureWarning")
+
 WALKER = Walker()
 ATOMS = st.sampled_from(
     [

@@ -12,9 +12,9 @@ from real_server import CHAT, RealServer, joined
 
 pytestmark = pytest.mark.weights
 
-CALLS = int(os.environ.get("MINDSPEC_HELD_CALLS", "24"))
+CALLS = int(os.environ.get("MINDSPEC_HELD_CALLS", "16"))
 """Sampled calls; 200 take some minutes."""
-MOST_UNFINISHED = max(1, CALLS // 20)
+MOST_UNFINISHED = max(2, CALLS // 20)
 MAX_TOKENS = 512
 COMPANY = 8
 
