@@ -52,6 +52,11 @@ def executor(folder: Path, cache: Path, **options: Any) -> Any:
     return load_executor(str(folder), native_cache=str(cache), **given)
 
 
+def _said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was logged about the step; these folders have no tokenizer, of which grammars warn."""
+    return [record.getMessage() for record in caplog.records if not record.name.startswith("engine.grammar")]
+
+
 def test_a_bfloat16_model_runs_natively(folder: Path, library_cache: Path) -> None:
     """By default; torch has one thread then, and answers come."""
     need_native()
@@ -65,13 +70,13 @@ def test_a_bfloat16_model_runs_natively(folder: Path, library_cache: Path) -> No
 def test_a_float32_model_runs_on_torch(folder: Path, library_cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Without a word: it is not what the native step is for."""
     assert type(executor(folder, library_cache, dtype="float32")._runner) is TorchRunner
-    assert caplog.messages == []
+    assert _said(caplog) == []
 
 
 def test_torch_can_be_asked_for(folder: Path, library_cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Without a word, too."""
     assert type(executor(folder, library_cache, cpu_step="torch")._runner) is TorchRunner
-    assert caplog.messages == []
+    assert _said(caplog) == []
 
 
 def test_native_can_be_asked_for_and_then_nothing_else_runs(folder: Path, library_cache: Path) -> None:
@@ -105,7 +110,7 @@ def test_without_a_compiler_torch_runs(
     found = executor(folder, tmp_path)
     assert type(found._runner) is TorchRunner
     assert len(finish(found, greedy("a", tokens(40), 5, ignore_eos=True))["a"][0]) == 5
-    (said,) = caplog.messages
+    (said,) = _said(caplog)
     assert said.startswith("the native step is not available: there is no C++ compiler")
     assert "install one" in said
 
@@ -244,8 +249,8 @@ def test_weights_in_small_pages_are_said(
     monkeypatch.setattr(load, "_HUGE_FROM", 0)
     monkeypatch.setattr(MappedMemory, "huge_bytes", lambda self: huge)
     load.build_native(loaded(model("llama")), page_size=PAGE, max_tokens=2048, cache=library_cache)
-    assert len(caplog.messages) == warnings
-    assert all("set transparent_hugepage to 'madvise'" in message for message in caplog.messages)
+    assert len(_said(caplog)) == warnings
+    assert all("set transparent_hugepage to 'madvise'" in message for message in _said(caplog))
 
 
 def test_huge_pages_are_counted_as_the_system_does(
