@@ -230,8 +230,10 @@ class _ChoiceText:
         if reason is None and self._single_call and reader.calls_whole:
             return parts, "tool_calls"
         if reason is not None:
-            parts.add(reader.finish())
-            if reader.calls_whole:
+            rest = reader.finish()
+            parts.add(rest)
+            # Text that was held back until the budget cut it off may have been the beginning of another call.
+            if reader.calls_whole and not (reason == "length" and rest.content.strip()):
                 reason = "tool_calls"
         return parts, reason
 

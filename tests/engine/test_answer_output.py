@@ -170,6 +170,8 @@ def test_a_single_call_ends_the_choice() -> None:
         ('[TOOL_CALLS]get[ARGS]{"a', "length"),
         ("[TOOL_CALLS]get[ARGS]{}[TOOL_CALLS]get_time[ARGS]{", "length"),
         ("[TOOL_CALLS]get", "length"),
+        ("[TOOL_CALLS]get[ARGS]{}[TOOL_CALLS]ge", "length"),
+        ("[TOOL_CALLS]get[ARGS]{}[TOOL", "length"),
     ],
 )
 def test_the_budget_leaves_half_a_call_with_length(text: str, reason: str) -> None:
