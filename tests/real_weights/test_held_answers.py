@@ -102,7 +102,6 @@ def test_sampled_calls_end_by_themselves_and_validate(server: RealServer) -> Non
                 ended += 1
             else:
                 assert choice["finish_reason"] == "length"
-                print(choice)
     print(f"{ended} of {CALLS} calls ended by themselves; all of these validate")
     assert ended >= CALLS - MOST_UNFINISHED
 
