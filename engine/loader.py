@@ -65,6 +65,7 @@ def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_re
     try:
         config = AutoConfig.from_pretrained(folder, **source)
     except Exception as error:
+        _refuse_own_code(name, folder, trust_remote_code, error)
         raise LoadError(f"The configuration of {name!r} cannot be read: {_reason(error)}") from error
     _refuse_other_kinds(name, config, trust_remote_code)
     if gguf_file:
@@ -78,6 +79,7 @@ def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_re
             folder, dtype=chosen_dtype, output_loading_info=True, **source
         )
     except Exception as error:
+        _refuse_own_code(name, folder, trust_remote_code, error)
         raise LoadError(f"The weights of {name!r} cannot be loaded: {_reason(error)}") from error
     missing = sorted(report["missing_keys"])
     if missing:
@@ -159,6 +161,17 @@ def _refuse_other_kinds(name: str, config: Any, trust_remote_code: bool) -> None
     declared = config.architectures or []
     if declared and not remote and not known.intersection(declared):
         raise LoadError(f"{name!r} is a {declared[0]}, which is not a causal language model.")
+
+
+def _refuse_own_code(name: str, folder: Path, trust_remote_code: bool, error: Exception) -> None:
+    """Raise LoadError where a model that did not load has code of its own, which may not run."""
+    modules = _read_json(folder / "config.json").get("auto_map") or {}
+    if modules and not trust_remote_code:
+        where = str(next(iter(modules.values()))).partition(".")[0]
+        raise LoadError(
+            f"{name!r} needs code that lies beside its weights ({where}.py), which runs only with trustRemoteCode true "
+            "(--trust-remote-code): read that code first."
+        ) from error
 
 
 def _vocab_rows(model: Any) -> int:

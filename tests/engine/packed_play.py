@@ -79,11 +79,14 @@ class Played:
     steps: int = 0
 
 
-def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, **runner):
+def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, prefix_cache=True, **runner):
     """(executor, its fake runner)."""
     fake = FakeRunner(eos=eos, **runner)
     cache_bytes = None if cache_pages is None else cache_pages * fake.bytes_per_page
-    return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, cache_bytes=cache_bytes), fake
+    made = PackedExecutor(
+        fake, limits or BatchLimits(), growth_tokens, cache_bytes=cache_bytes, prefix_cache=prefix_cache
+    )
+    return made, fake
 
 
 def play(executor, arrivals, max_batch_size=None):

@@ -77,7 +77,9 @@ def config_files(path: Path, base: dict[str, str]) -> tuple[dict[str, str], str]
 
 def _read(document: Document) -> Contract:
     """The schema as a contract without operations, so that the generator's own reader reads it."""
-    root = {key: node for key, node in document.data.items() if key in ("type", "description", "required", "properties")}
+    root = {
+        key: node for key, node in document.data.items() if key in ("type", "description", "required", "properties")
+    }
     lines = {(*_AT, *where): line for where, line in document.lines.items()}
     document.lines.update(lines)
     document.data = {**document.data, "info": {}, "paths": {}, "components": {"schemas": {ROOT_MODEL: root}}}
