@@ -13,6 +13,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.utils import logging as transformers_logging
 
 from engine.forward import ModelMismatch, SequenceForward
+from engine.loader_facts import POSITION_FIELDS
 from engine.types import ModelInfo
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -21,7 +22,6 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 DEFAULT_POSITIONS = 4096
 """Context length of a model whose configuration names none (ALiBi, recurrent models)."""
 
-_POSITION_FIELDS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 _NATIVE_BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})
 _CPU_INFO = Path("/proc/cpuinfo")
 
@@ -187,7 +187,7 @@ def _vocab_rows(model: Any) -> int:
 def _positions(config: Any) -> int:
     """The longest sequence that the model was made for."""
     for part in (config.get_text_config(), config):
-        for field in _POSITION_FIELDS:
+        for field in POSITION_FIELDS:
             value = getattr(part, field, None)
             if isinstance(value, int) and value > 0:
                 return value

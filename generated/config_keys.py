@@ -61,7 +61,7 @@ KEYS: Final[dict[str, Key]] = {
         None,
     ),
     "ServerConfig.ipAddress": Key(
-        "a string of 2 to 45 characters",
+        "an IPv4 or IPv6 address",
         ("string",),
         "Address of the business plane.",
         True,
@@ -72,7 +72,7 @@ KEYS: Final[dict[str, Key]] = {
         "ip",
     ),
     "ServerConfig.managementIpAddress": Key(
-        "a string of 2 to 45 characters",
+        "an IPv4 or IPv6 address",
         ("string",),
         "Address of the management and the metrics plane.",
         True,
@@ -530,7 +530,7 @@ KEYS: Final[dict[str, Key]] = {
         "Then the request ends with 500 timeout.",
         "600",
         None,
-        False,
+        True,
         None,
     ),
     "ServerConfig.e2eTimeout": Key(
@@ -541,7 +541,7 @@ KEYS: Final[dict[str, Key]] = {
         "Then the request ends with 500 timeout.",
         "600",
         None,
-        False,
+        True,
         None,
     ),
     "ServerConfig.maxRequestLength": Key(
@@ -1282,7 +1282,7 @@ KEYS: Final[dict[str, Key]] = {
         None,
     ),
     "BackendConfig.ModelDeployConfig.ModelConfig[].plugin_params": Key(
-        "a string of 0 to 65536 characters",
+        "a JSON object as text, with plugin_type",
         ("string",),
         "A JSON object as text, with plugin_type.",
         True,
@@ -1832,7 +1832,7 @@ KEYS: Final[dict[str, Key]] = {
         None,
     ),
     "LogConfig.dynamicLogLevelValidTime": Key(
-        "a string that matches ^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2})?$",
+        "a time as year-month-day hour:minute:second, or empty",
         ("string",),
         "From when on these hours count, as year-month-day hour:minute:second; empty: from when the level was seen.",
         True,
@@ -1840,7 +1840,7 @@ KEYS: Final[dict[str, Key]] = {
         '""',
         None,
         True,
-        None,
+        "local-time",
     ),
     "EnableDynamicAdjustTimeoutConfig": Key(
         "true or false",
@@ -1863,7 +1863,7 @@ VARIABLES: Final[dict[str, Variable]] = {
     ),
     "NPU_MEMORY_FRACTION": Variable(
         True,
-        "With npuMemSize -1, the part of the free memory that keys and values may take: above 0, at most 1; 0.5 if absent.",
+        "With npuMemSize -1, the part of the free memory that weights, keys and values may take together: above 0, at most 1.",
     ),
     "REMOVE_GENERATION_CONFIG_DICT": Variable(True, "1 leaves the weights' generation_config.json aside."),
     "MINDIE_LOG_LEVEL": Variable(

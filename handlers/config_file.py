@@ -1,4 +1,4 @@
-"""Reads MindIE's config.json: strict JSON, then the generated models and rules; all faults at once, each with its path."""
+"""Reads MindIE's config.json: strict JSON, generated models and rules; all faults at once, each with its path."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -223,8 +224,9 @@ def _rule_fault(rule: Any, owner: Path_, raw: dict[str, Any]) -> Fault:
 def _form_faults(raw: dict[str, Any]) -> Iterator[Fault]:
     for path, value in leaves(raw):
         key = key_of(path)
-        if key is not None and key.form in _FORMS and isinstance(value, str):
-            reason = _FORMS[key.form](value)
+        refuse = _FORMS.get(key.form or "") if key is not None else None
+        if refuse is not None and isinstance(value, str):
+            reason = refuse(value)
             if reason:
                 yield Fault(path_text(path), f"is {shown(value)}; {reason}")
 
@@ -251,7 +253,19 @@ def _no_plugins(text: str) -> str:
     return f"its plugin_type names {shown(wrong[0])}; known are {', '.join(PLUGINS)}" if wrong else ""
 
 
-_FORMS: Final[Mapping[str, Callable[[str], str]]] = {"ip": _no_address, "plugin-params": _no_plugins}
+def _no_time(text: str) -> str:
+    try:
+        datetime.fromisoformat(text or "2000-01-01")
+    except ValueError:
+        return "there is no such time; it must be year-month-day hour:minute:second"
+    return ""
+
+
+_FORMS: Final[Mapping[str, Callable[[str], str]]] = {
+    "ip": _no_address,
+    "plugin-params": _no_plugins,
+    "local-time": _no_time,
+}
 """Forms of texts: each gives what is allowed where a text has not got it."""
 
 

@@ -99,7 +99,7 @@ class Settings:
 
     retry_after_s: int = 1
     """What a refused client is told to wait, in seconds."""
-    drain_timeout_s: float = 30.0
+    drain_timeout_s: float = 25.0
     """How long running requests may go on after a stop signal, in seconds."""
 
     chat_template: str | None = None
@@ -186,7 +186,7 @@ class Limits:
 
         A prompt has at most min(max_input_token_len, max_seq_len - 1, max_position_embeddings, 1048576) tokens.
         """
-        max_seq_len = settings.max_seq_len or max_position_embeddings
+        max_seq_len = min(settings.max_seq_len or max_position_embeddings, max_position_embeddings)
         bounds = [max_seq_len - 1, max_position_embeddings, MAX_PROMPT_TOKENS]
         if settings.max_input_token_len is not None:
             bounds.append(settings.max_input_token_len)

@@ -1,4 +1,4 @@
-"""Emits what spec/config.schema.yaml gives: models, rules and the table of keys of config.json, and its documentation."""
+"""Emits what spec/config.schema.yaml gives: models, rules and keys of config.json, and its documentation."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ from tools.generate.write import formatted, render, write
 ROOT_MODEL = "Config"
 _AT: Where = ("components", "schemas", ROOT_MODEL)
 _MEANINGS = ("honoured", "named")
+_FORMS = {
+    "ip": "an IPv4 or IPv6 address",
+    "plugin-params": "a JSON object as text, with plugin_type",
+    "local-time": "a time as year-month-day hour:minute:second, or empty",
+}
+"""Forms of texts in words; the loader checks them."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ def _row(member: Member, shape: Shape) -> KeyRow:
     default = json.dumps(schema["default"], ensure_ascii=False) if "default" in schema else str(schema["x-default"])
     required = "; required" if member.required else ""
     return KeyRow(
-        words(shape) + required,
+        _FORMS.get(schema.get("format", ""), words(shape)) + required,
         shape.kinds,
         str(schema["description"]),
         schema["x-meaning"] == "honoured",
