@@ -53,8 +53,8 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"ServerConfig.httpsEnabled": "true"}, 'ServerConfig.httpsEnabled: is "true"; it must be true or false'),
     ({"ServerConfig.tlsCaFile": "ca.pem"}, 'ServerConfig.tlsCaFile: is "ca.pem"; it must be a list of 1 to 3 items, '
      "each a string of 1 to 4096 characters"),
-    ({"ServerConfig.tlsCaFile": []}, "ServerConfig.tlsCaFile: is an empty list; it must be a list of 1 to 3 items, each "
-     "a string of 1 to 4096 characters"),
+    ({"ServerConfig.tlsCaFile": []}, "ServerConfig.tlsCaFile: is an empty list; it must be a list of 1 to 3 items, "
+     "each a string of 1 to 4096 characters"),
     ({"ServerConfig.tlsCrlFiles": ["a", 7]}, "ServerConfig.tlsCrlFiles[1]: is 7; tlsCrlFiles must be a list of 1 to 3 "
      "items, each a string of 1 to 4096 characters"),
     ({"ServerConfig.inferMode": "pd"}, 'ServerConfig.inferMode: is "pd"; it must be one of "standard", "dmi"'),
@@ -63,26 +63,26 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"ServerConfig.maxRequestLength": 101}, "ServerConfig.maxRequestLength: is 101; it must be an integer from 1 to "
      "100"),
     ({"ServerConfig.maxJsonDepth": 9}, "ServerConfig.maxJsonDepth: is 9; it must be an integer from 10 to 100"),
-    ({"ServerConfig.HealthCheckConfig.npuUsageThreshold": 101}, "ServerConfig.HealthCheckConfig.npuUsageThreshold: is "
-     "101; it must be an integer from 0 to 100"),
-    ({"BackendConfig.backendName": "Engine"}, 'BackendConfig.backendName: is "Engine"; it must be a string that matches '
-     "^[a-z_]{1,50}$"),
-    ({"BackendConfig.modelInstanceNumber": 11}, "BackendConfig.modelInstanceNumber: is 11; it must be an integer from 1 "
-     "to 10"),
-    ({"BackendConfig.npuDeviceIds": [[0], [-1]]}, "BackendConfig.npuDeviceIds[1][0]: is -1; npuDeviceIds must be a list "
-     "of 1 to 10 items, each a list of 1 to 1024 items, each an integer from 0 to 65535"),
+    ({"ServerConfig.HealthCheckConfig.npuUsageThreshold": 101}, "ServerConfig.HealthCheckConfig.npuUsageThreshold: "
+     "is 101; it must be an integer from 0 to 100"),
+    ({"BackendConfig.backendName": "Engine"}, 'BackendConfig.backendName: is "Engine"; it must be a string that '
+     "matches ^[a-z_]{1,50}$"),
+    ({"BackendConfig.modelInstanceNumber": 11}, "BackendConfig.modelInstanceNumber: is 11; it must be an integer from "
+     "1 to 10"),
+    ({"BackendConfig.npuDeviceIds": [[0], [-1]]}, "BackendConfig.npuDeviceIds[1][0]: is -1; npuDeviceIds must be a "
+     "list of 1 to 10 items, each a list of 1 to 1024 items, each an integer from 0 to 65535"),
     ({f"{DEPLOY}.maxSeqLen": 0}, "BackendConfig.ModelDeployConfig.maxSeqLen: is 0; it must be an integer from 2 to "
      "4294967295"),
-    ({f"{DEPLOY}.maxInputTokenLen": 4194305}, "BackendConfig.ModelDeployConfig.maxInputTokenLen: is 4194305; it must be "
-     "an integer from 1 to 4194304"),
+    ({f"{DEPLOY}.maxInputTokenLen": 4194305}, "BackendConfig.ModelDeployConfig.maxInputTokenLen: is 4194305; it must "
+     "be an integer from 1 to 4194304"),
     ({f"{DEPLOY}.truncation": 2}, "BackendConfig.ModelDeployConfig.truncation: is 2; it must be an integer from -1 to "
      "1, or true or false"),
     ({f"{DEPLOY}.maxLoras": -1}, "BackendConfig.ModelDeployConfig.maxLoras: is -1; it must be an integer from 0 to "
      "4294967295"),
     ({f"{DEPLOY}.LoraModules.0.path": GONE}, "BackendConfig.ModelDeployConfig.LoraModules[0].path: is required and "
      "absent; it must be a string of 1 to 4096 characters"),
-    ({f"{DEPLOY}.LoraModules.0.baseModelName": "other"}, "BackendConfig.ModelDeployConfig.LoraModules: baseModelName of "
-     "every entry of LoraModules must be the modelName of the ModelConfig; here LoraModules is a list of 1 items, "
+    ({f"{DEPLOY}.LoraModules.0.baseModelName": "other"}, "BackendConfig.ModelDeployConfig.LoraModules: baseModelName "
+     "of every entry of LoraModules must be the modelName of the ModelConfig; here LoraModules is a list of 1 items, "
      "ModelConfig is a list of 1 items"),
     ({f"{DEPLOY}.ModelConfig": []}, "BackendConfig.ModelDeployConfig.ModelConfig: is an empty list; it must be a list "
      "of 1 to 1 items"),

@@ -247,8 +247,10 @@ def _model_options(chosen: Chosen, _: Mapping[str, str], weights: WeightsFacts |
         chosen.options["early_stopping_text"] = own["early_stopping_text"]
     name = next((n for n, options in (chosen.file.value(f"{MODEL_PATH}.models") or {}).items() if options is own), "")
     if own.get("chat_template"):
+        template = located(chosen.file, own["chat_template"])
+        chosen.options["chat_template"] = str(template)  # read as what the command line gives
         try:
-            chosen.options["chat_template"] = deployed_template(located(chosen.file, own["chat_template"]))
+            deployed_template(template)
         except ValueError as error:
             yield Fault(f"{MODEL_PATH}.models.{name}.chat_template", str(error))
     parser = (own.get("tool_call_options") or {}).get("tool_call_parser")
