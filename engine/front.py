@@ -158,6 +158,8 @@ class ProcessFront(FrontBase):
         self._stop_grace_s = stop_grace_s
         self._deaths: deque[float] = deque()
         self._engine: _Engine | None = None
+        self._begun: tuple[SpawnProcess, socket.socket] | None = None
+        """A process that was started before the loop."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
 
@@ -166,9 +168,19 @@ class ProcessFront(FrontBase):
         """Process id of the engine."""
         return self._engine.process.pid if self._engine else None
 
+    def begin(self) -> None:
+        """Start the engine process already, before there is a loop to ``start`` in: it loads meanwhile.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        atexit.register(self._kill)
+        self._begun = self._spawn()
+
     async def start(self) -> None:
         """See ``Front.start``."""
-        atexit.register(self._kill)
+        if self._begun is None:
+            atexit.register(self._kill)
         self._watching = asyncio.get_running_loop().create_task(self._watch())
         await self._launch()
 
@@ -200,21 +212,29 @@ class ProcessFront(FrontBase):
         if self.state == "draining":
             return
         self._set_state("loading")
-        mine, its = socket.socketpair()
-        process = multiprocessing.get_context("spawn").Process(target=run_engine, args=(its, self._spec), name="engine")
-        engine = self._engine = _Engine(process, Silence(self._hang))
         try:
-            await asyncio.to_thread(process.start)
+            process, mine = self._begun or await asyncio.to_thread(self._spawn)
         except OSError:
             _log.exception("the engine process could not be started")
-            mine.close()
-            self._engine = None
             self._set_state("down", _NOT_STARTED)
             return
-        finally:
-            its.close()
+        self._begun = None
+        engine = self._engine = _Engine(process, Silence(self._hang))
         engine.link = EngineLink(mine, lambda message: self._on_message(engine, message), lambda: self._on_end(engine))
         asyncio.get_running_loop().add_reader(process.sentinel, engine.link.end)
+
+    def _spawn(self) -> tuple[SpawnProcess, socket.socket]:
+        """A new engine process, and our end of the socket to it."""
+        mine, its = socket.socketpair()
+        process = multiprocessing.get_context("spawn").Process(target=run_engine, args=(its, self._spec), name="engine")
+        try:
+            process.start()
+        except OSError:
+            mine.close()
+            raise
+        finally:
+            its.close()
+        return process, mine
 
     def _send(self, command: EngineCommand) -> None:
         if self._engine is not None and self._engine.link is not None:
@@ -318,5 +338,6 @@ class ProcessFront(FrontBase):
 
     def _kill(self) -> None:
         # At the interpreter's end, where nobody called ``stop``: multiprocessing would wait for the engine for ever.
-        if self._engine is not None and self._engine.process.pid is not None:
-            self._engine.process.kill()
+        process = self._engine.process if self._engine else self._begun[0] if self._begun else None
+        if process is not None and process.pid is not None:
+            process.kill()

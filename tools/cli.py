@@ -31,9 +31,6 @@ def _serve(given: argparse.Namespace) -> int:
     from engine.text.tokenizer import tokenizer_from_folder
     from engine.types import AdapterError
     from handlers.adapters import adapter_book
-    from handlers.defaults import ModelDefaults
-    from handlers.server import run
-    from handlers.service import Service
     from tools.weights import ensure_default_model
     from tools.weights_source import WeightsError
 
@@ -77,6 +74,15 @@ def _serve(given: argparse.Namespace) -> int:
     except AdapterError as error:
         return _failed(str(error))
     front = ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters)
+    try:
+        front.begin()
+    except OSError as error:
+        return _failed(f"the engine process cannot be started: {error}")
+    # The engine loads beside these, which take nearly a second.
+    from handlers.defaults import ModelDefaults
+    from handlers.server import run
+    from handlers.service import Service
+
     return run(Service(settings, front, ModelDefaults.read(folder)))
 
 
