@@ -9,7 +9,7 @@ import multiprocessing
 import socket
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from multiprocessing.context import SpawnProcess
 from typing import Protocol
@@ -138,6 +138,7 @@ class ProcessFront(FrontBase):
         hang: HangLimits | None = None,
         stop_grace_s: float = 5.0,
         adapters: AdapterBook | None = None,
+        on_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Args:
         tokenizer: the model's, for this side of the process boundary.
@@ -148,10 +149,12 @@ class ProcessFront(FrontBase):
         stop_grace_s: seconds that ``stop`` waits before it kills the process.
         adapters: those that every engine process begins with. One that cannot be loaded at the first start is a
             failure of that; at a later one it is left out.
+        on_progress: gets the sentences that an engine says while it loads.
         """
         super().__init__(tokenizer, limits or Limits(), adapters)
         self.progress: str | None = None
         """The latest sentence of a loading engine."""
+        self._on_progress = on_progress
         self._spec = replace(spec, max_batch_size=self.limits.max_batch_size, max_queue=self.limits.max_queue)
         self._restart = restart or RestartPolicy()
         self._hang = hang or HangLimits()
@@ -263,6 +266,7 @@ class ProcessFront(FrontBase):
                 self._receive(outputs, stats)
             case LoadProgress(sentence):
                 self.progress = sentence
+                self._on_progress(sentence)
             case Ready(info, stats):
                 engine.info = info
                 self.engine_stats = stats

@@ -37,7 +37,7 @@ def _serve(given: argparse.Namespace) -> int:
     folder: Path | None = given.model
     if folder is None:
         try:
-            folder = ensure_default_model(lambda line: print(line, file=sys.stderr))
+            folder = ensure_default_model(_say)
         except WeightsError as error:
             return _failed(str(error))
     elif not folder.is_dir():
@@ -73,7 +73,7 @@ def _serve(given: argparse.Namespace) -> int:
         adapters = adapter_book(settings)
     except AdapterError as error:
         return _failed(str(error))
-    front = ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters)
+    front = ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters, on_progress=_say)
     try:
         front.begin()
     except OSError as error:
@@ -163,6 +163,10 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         max_lora_rank=given.max_lora_rank,
         lora_dir=given.lora_dir,
     )
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _failed(reason: str) -> int:
