@@ -215,13 +215,13 @@ class ProcessFront(FrontBase):
         if self.state == "draining":
             return
         self._set_state("loading")
+        begun, self._begun = self._begun, None
         try:
-            process, mine = self._begun or await asyncio.to_thread(self._spawn)
+            process, mine = begun if begun is not None else await asyncio.to_thread(self._spawn)
         except OSError:
             _log.exception("the engine process could not be started")
             self._set_state("down", _NOT_STARTED)
             return
-        self._begun = None
         engine = self._engine = _Engine(process, Silence(self._hang))
         engine.link = EngineLink(mine, lambda message: self._on_message(engine, message), lambda: self._on_end(engine))
         asyncio.get_running_loop().add_reader(process.sentinel, engine.link.end)

@@ -79,7 +79,8 @@ class NativeMachine(RuleBasedStateMachine):
         """A sequence's logits are the bits that it has alone, in other pieces, in other pages."""
         draw = random.Random(seed)
         sequence = draw.choice([one for one in self.sequences if one.logits is not None])
-        left, pieces = len(sequence.token_ids), []
+        left = len(sequence.token_ids)
+        pieces: list[int] = []
         most = draw.choice([1, 5, 33, MAX_ROWS])
         while left and len(pieces) < 40:
             pieces.append(draw.randint(1, min(most, left)))
@@ -87,6 +88,7 @@ class NativeMachine(RuleBasedStateMachine):
         pieces += [left] if left else []
         found = self.subject.alone(sequence.token_ids, pieces)[-1]
         self.counts["compared"] += 1
+        assert sequence.logits is not None
         assert torch.equal(found, sequence.logits), "a row has other bits alone than in company"
 
     @precondition(lambda self: self.sequences and self.free)
@@ -101,8 +103,8 @@ class NativeMachine(RuleBasedStateMachine):
             child.pages.append(self.free.pop(draw.randrange(len(self.free))))
             before = self.subject.memory.clone()
             self.subject.runner.copy_pages([parent.pages[shared]], [child.pages[-1]])
-            assert torch.equal(self.subject.memory[child.pages[-1]], before[parent.pages[shared]])
             self._only_changed(before, {child.pages[-1]})
+            assert torch.equal(self.subject.memory[child.pages[-1]], before[parent.pages[shared]]), "a copy differs"
         # Its prefix stays as long as it does: the parent may not go, nor write there, which it never does.
         self.sequences.append(child)
         self.counts["forks"] += 1
