@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,17 +33,22 @@ class LogitDistance:
 
 
 def rounded(weight: Tensor) -> Tensor:
-    """A matrix ``[outputs, inputs]`` as the int8 kernel sees it: each row in multiples of its largest value / 127."""
-    scale = weight.float().abs().amax(dim=1, keepdim=True) / LARGEST
-    return (weight.float() / torch.where(scale == 0, 1, scale)).round().mul_(scale).to(weight.dtype)
+    """A matrix ``[outputs, inputs]`` as the int8 kernel sees it: each row in multiples of its largest value / 127.
+
+    In float32: in bfloat16 the multiples would be rounded once more.
+    """
+    whole = weight.float()
+    scale = whole.abs().amax(dim=1, keepdim=True) / LARGEST
+    return (whole / torch.where(scale == 0, 1, scale)).round() * scale
 
 
 @contextmanager
 def rounded_products(model: nn.Module) -> Iterator[None]:
     """Let a model multiply by its rounded weights for a while; the weights themselves stay as they are."""
 
-    def product(layer: nn.Module, inputs: Any, _: Tensor) -> Tensor:
-        return functional.linear(inputs[0], rounded(layer.weight), layer.bias)
+    def product(layer: Any, inputs: Any, _: Tensor) -> Tensor:
+        bias = None if layer.bias is None else layer.bias.float()
+        return functional.linear(inputs[0].float(), rounded(layer.weight), bias).to(inputs[0].dtype)
 
     handles = [module.register_forward_hook(product) for module in model.modules() if type(module) is nn.Linear]
     try:
@@ -53,7 +58,7 @@ def rounded_products(model: nn.Module) -> Iterator[None]:
             handle.remove()
 
 
-def logits_in_pieces(runner: ModelRunner, tokens: Sequence[int], size: int) -> tuple[list[int], Tensor]:
+def logits_in_pieces(runner: ModelRunner, tokens: list[int], size: int) -> tuple[list[int], Tensor]:
     """A prompt in pieces, in the first pages of the memory: the last position of each, and ``[pieces, vocab]``."""
     pages = range(-(-len(tokens) // runner.page_size))
     ends = [*range(size, len(tokens), size), len(tokens)]

@@ -77,7 +77,7 @@ def whole(reduced: Any, weights: str = "bf16") -> Any:
     embeddings = exact.model.embed_tokens.weight.detach().clone()
     for layer in exact.modules():
         if weights == "int8" and type(layer) is torch.nn.Linear:
-            scales = layer.weight.detach().abs().amax(dim=1, keepdim=True) / 127
+            scales = layer.weight.detach().abs().amax(dim=1, keepdim=True).clamp_min(1e-9) / 127
             layer.weight = torch.nn.Parameter((layer.weight.detach() / scales).round() * scales)
     exact.model.embed_tokens.weight = torch.nn.Parameter(embeddings)
     return exact
