@@ -37,9 +37,9 @@ def rounded(weight: Tensor) -> Tensor:
 
     In float32: in bfloat16 the multiples would be rounded once more.
     """
-    whole = weight.float()
-    scale = whole.abs().amax(dim=1, keepdim=True) / LARGEST
-    return (whole / torch.where(scale == 0, 1, scale)).round() * scale
+    whole = weight.to(torch.float32, copy=True)  # the one copy: a head may be larger than all else
+    scale = torch.maximum(whole.amax(dim=1, keepdim=True), -whole.amin(dim=1, keepdim=True)) / LARGEST
+    return whole.div_(torch.where(scale == 0, 1, scale)).round_().mul_(scale)
 
 
 @contextmanager
