@@ -103,7 +103,7 @@ def test_the_weights_take_half_the_memory(library_cache: Path) -> None:
 def test_the_comparison_at_load_finds_the_mistakes_that_it_finds_in_bfloat16(
     name: str, change: dict[str, Any], library_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the same tolerance: the error of int8 itself is in the forward that it is compared with."""
+    """Since the error of int8 itself is in the forward that it is compared with."""
     need_native()
     right = load.describe
     monkeypatch.setattr(load, "describe", lambda *given: dataclasses.replace(right(*given), **change))
@@ -127,7 +127,7 @@ def test_the_error_is_measured_and_said(library_cache: Path, monkeypatch: pytest
 def test_a_model_that_does_not_bear_int8_is_refused(library_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the distance from its own forward, with what was found and what is allowed."""
     need_native()
-    monkeypatch.setattr(load, "_INT8_TOLERANCE", 0.002)
+    monkeypatch.setattr(load, "_INT8_DISTANCE", 0.002)
     with pytest.raises(
         ModelMismatch, match=r"int8 weights change its logits by 0\.0\d+ of their spread, where 0\.002 is"
     ):
