@@ -115,16 +115,14 @@ class KVMemory(ABC):
         return most >= least and most - self.index.longest_part(before, part)[1] >= least
 
     def commit(self, sequence: KVSequence) -> None:
-        """Make what the last step computed known to others: full pages, and every few tokens of the open one."""
-        known, told = min(sequence.computed, sequence.cacheable), sequence.told
-        if known - told >= self._shortest_run or known // self.page_size > told // self.page_size:
-            self._tell(sequence, known)
+        """Make what the last step computed known to others: full pages, and now and then what the open one holds."""
+        if sequence.computed >= sequence.tell_at:  # no more than that: it is asked of every sequence in every step
+            self._tell(sequence)
 
     def release(self, sequence: KVSequence) -> None:
         """Take a sequence's pages; what is known of them stays as cache."""
-        known = min(sequence.computed, sequence.cacheable)
-        if known > sequence.told and len(sequence.pages):
-            self._tell(sequence, known)
+        if len(sequence.pages):
+            self._tell(sequence)
         first = sequence.told // self.page_size
         self.index.withdraw(sequence.keys[first:], sequence)
         for place in range(first, self.pages_for(len(sequence.tokens))):
@@ -189,6 +187,7 @@ class KVMemory(ABC):
         source, run = part
         sequence.source = source if run else None
         sequence.computed = sequence.told = hits * size + run
+        sequence.tell_at = self._tell_next(sequence)
         self._queries += 1
         self._hits += sequence.computed > 0
         self._query_tokens += len(sequence.tokens)
@@ -200,9 +199,18 @@ class KVMemory(ABC):
             if len(planned) >= _RUNS_TO_WAIT_FOR * self._shortest_run:
                 self.index.plan(sequence, place, self._before(sequence, place), planned)
 
-    def _tell(self, sequence: KVSequence, known: int) -> None:
-        """Tell the index of the first ``known`` tokens of a sequence, which are computed."""
-        size = self.page_size
+    def _tell_next(self, sequence: KVSequence) -> int:
+        """The computed tokens with which the index hears of a sequence again: soon while its prompt is run."""
+        computed, size = sequence.computed, self.page_size
+        least = self._shortest_run if sequence.left else _RUNS_TO_WAIT_FOR * self._shortest_run
+        return min(computed + least, (computed // size + 1) * size)
+
+    def _tell(self, sequence: KVSequence) -> None:
+        """Tell the index of what a sequence has computed."""
+        size, known = self.page_size, min(sequence.computed, sequence.cacheable)
+        sequence.tell_at = self._tell_next(sequence)
+        if known <= sequence.told:
+            return
         first, full = sequence.told // size, known // size
         if full > len(sequence.keys):
             self.index.extend_keys(sequence.keys, sequence.tokens[: full * size], sequence.salt)
@@ -230,7 +238,15 @@ class KVMemory(ABC):
         """A sequence with the parent's computed tokens in ``pages``."""
         shared = parent.keys[: parent.computed // self.page_size]
         return KVSequence(
-            tokens, parent.limit, parent.cacheable, parent.salt, pages, parent.computed, shared, parent.told
+            tokens,
+            parent.limit,
+            parent.cacheable,
+            parent.salt,
+            pages,
+            parent.computed,
+            shared,
+            parent.told,
+            parent.tell_at,
         )
 
     def _copy(self, source: Sequence[int], target: Sequence[int], given_back: Sequence[int]) -> None:

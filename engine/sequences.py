@@ -29,6 +29,8 @@ class KVSequence:
     """Of the first full pages, as far as they were needed."""
     told: int = 0
     """Computed tokens from the first one that the index has been told of, or came from it."""
+    tell_at: int = 0
+    """Computed tokens with which the index is told again."""
     source: int | None = None
     """The page of which a part was copied when it started."""
 
