@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from ctypes import byref
 from weakref import finalize
@@ -13,9 +12,9 @@ from torch import Tensor
 from engine.lora_config import LinearLayer
 from engine.native.batch import Bounds, batch_arrays, checked_pages
 from engine.native.library import Library, MappedMemory, ThreadPool
-from engine.native.pacing import Pacing
 from engine.native.packing import PackedModel
 from engine.plan import AdapterTensors, Plan
+from engine.step_threads import StepThreads
 from engine.types import AdapterError, ModelInfo
 
 _SLOT_BLOCK = 32
@@ -62,7 +61,7 @@ class NativeRunner:
         self._library = library
         self._pool = pool
         self._packed = packed
-        self._pacing = Pacing(pool.threads)
+        self._threads = StepThreads(pool.threads)
         self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
         self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
         self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)
@@ -83,10 +82,8 @@ class NativeRunner:
         arrays = batch_arrays(plan, self._bounds)
         logits = torch.empty(len(arrays.wanted_rows), vocab)
         rows = len(arrays.token_ids)
-        together = self._pacing.together(rows)
-        begin = time.perf_counter()
-        failed = self._library.run_step(self._step, byref(arrays.as_c()), logits.data_ptr(), int(together))
-        self._pacing.note(rows, together, time.perf_counter() - begin)
+        with self._threads.step(rows) as threads:
+            failed = self._library.run_step(self._step, byref(arrays.as_c()), logits.data_ptr(), int(threads > 1))
         if failed:
             raise MemoryError(f"the system gives no room for a step of {rows} rows")
         return logits
