@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from engine.native.packing import CpuWeights
+
 _ROPES: tuple[dict[str, Any], ...] = (
     {"rope_type": "default"},
     {"rope_type": "linear", "factor": 3.0},
@@ -39,6 +41,7 @@ class Case:
     page_size: int
     num_pages: int
     threads: int
+    weights: CpuWeights = "bf16"
 
     @property
     def positions(self) -> int:
@@ -47,7 +50,8 @@ class Case:
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.config.items())
-        return f"{self.family} ({sizes}), {self.num_pages} pages of {self.page_size}, {self.threads} threads"
+        pages = f"{self.num_pages} pages of {self.page_size}"
+        return f"{self.family} ({sizes}), {pages}, {self.threads} threads, {self.weights}"
 
 
 def draw_case(draw: random.Random) -> Case:
@@ -81,7 +85,9 @@ def draw_case(draw: random.Random) -> Case:
     # All that sequences may need, or less than that.
     per_sequence = -(-positions // page_size)
     num_pages = max(1, draw.choice([per_sequence - 1, per_sequence, 2 * per_sequence + 3, 4 * per_sequence + 8]))
-    return Case(family, config, draw.randrange(2**32), page_size, num_pages, draw.choice([1, 1, 2, 3, 4]))
+    threads = draw.choice([1, 1, 2, 3, 4])
+    weights: CpuWeights = draw.choice(["bf16", "int8"])
+    return Case(family, config, draw.randrange(2**32), page_size, num_pages, threads, weights)
 
 
 def _rope(draw: random.Random) -> dict[str, Any]:
