@@ -732,7 +732,7 @@ KEYS: Final[dict[str, Key]] = {
         None,
     ),
     "BackendConfig.backendName": Key(
-        "a string that matches ^[a-z_]{1,50}$",
+        "1 to 50 lower-case letters or underscores",
         ("string",),
         "Name of the engine.",
         False,
@@ -1029,7 +1029,7 @@ KEYS: Final[dict[str, Key]] = {
         None,
     ),
     "BackendConfig.ModelDeployConfig.LoraModules[].name": Key(
-        "a string that matches ^[A-Za-z0-9_.-]{1,256}$; required",
+        "1 to 256 letters, digits, dots, underscores or hyphens; required",
         ("string",),
         "What requests name.",
         True,
@@ -1106,7 +1106,7 @@ KEYS: Final[dict[str, Key]] = {
         None,
     ),
     "BackendConfig.ModelDeployConfig.ModelConfig[].modelName": Key(
-        "a string that matches ^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,254}[A-Za-z0-9])?$; required",
+        "1 to 256 letters, digits, dots, underscores or hyphens that begin and end with a letter or digit; required",
         ("string",),
         "The name that requests use.",
         True,
@@ -1484,7 +1484,7 @@ KEYS: Final[dict[str, Key]] = {
         ("integer",),
         "Tokens of a page of keys and values.",
         True,
-        "Prompts share whole pages; cached_tokens shows it.",
+        "Memory is given out in such pages.",
         "128",
         None,
         False,
@@ -1810,7 +1810,7 @@ KEYS: Final[dict[str, Key]] = {
         None,
     ),
     "LogConfig.dynamicLogLevel": Key(
-        "a string that matches ^(?i:debug|info|warn|warning|error|critical)?$",
+        "one of debug, info, warn, warning, error, critical in any letter case, or empty",
         ("string",),
         "From which level on lines are logged; empty: the level of the start.",
         True,

@@ -34,6 +34,11 @@ _MODEL_DEPLOY_SECTION: Final[dict[str, Rule]] = {
         "baseModelName of every entry of LoraModules must be the modelName of the ModelConfig",
         ("LoraModules", "ModelConfig"),
     ),
+    "lora-name-is-its-own": Rule(
+        "lora-name-is-its-own",
+        "an entry of LoraModules cannot have the name of the model",
+        ("LoraModules", "ModelConfig"),
+    ),
     "loras-within-max-loras": Rule(
         "loras-within-max-loras", "LoraModules has more entries than maxLoras", ("LoraModules", "maxLoras")
     ),
@@ -126,7 +131,7 @@ def check_model_entry(self: Any, path: Path, server: Deployment, found: Found) -
 
 
 def check_model_deploy_section(self: Any, path: Path, server: Deployment, found: Found) -> None:
-    """ModelDeploySection: its members' rules, then its own 3, as the spec lists them."""
+    """ModelDeploySection: its members' rules, then its own 4, as the spec lists them."""
     if isinstance(self.ModelConfig, list):
         for i1, item1 in enumerate(self.ModelConfig):
             if item1 is not None:
@@ -143,6 +148,11 @@ def check_model_deploy_section(self: Any, path: Path, server: Deployment, found:
         )
     ):
         found.append((_MODEL_DEPLOY_SECTION["lora-base-is-deployed"], path))
+    if not (
+        self.LoraModules is None
+        or all((all((m.modelName != l.name for m in self.ModelConfig)) for l in self.LoraModules))
+    ):
+        found.append((_MODEL_DEPLOY_SECTION["lora-name-is-its-own"], path))
     if not (
         self.LoraModules is None
         or self.maxLoras is None

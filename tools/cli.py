@@ -54,7 +54,6 @@ def _mock(given: argparse.Namespace) -> int:
 
 
 def _run(make: Callable[[], Service]) -> int:
-    from handlers.server import run
     from tools.serving import CannotStart
 
     try:
@@ -62,6 +61,8 @@ def _run(make: Callable[[], Service]) -> int:
     except CannotStart as error:
         print(error, file=sys.stderr)
         return error.code
+    from handlers.server import run  # late, since an engine may load beside it
+
     return run(service)
 
 

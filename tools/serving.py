@@ -8,32 +8,33 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.front import EngineSpec, Front, HangLimits, Limits, ProcessFront
+from engine.front import EngineSpec, HangLimits, Limits, ProcessFront
 from engine.lora_book import AdapterBook
 from engine.machine_memory import fraction_bytes
 from engine.text.tokenizer import TextTokenizer, tokenizer_from_folder
 from engine.types import AdapterError
 from handlers import exit_codes
 from handlers.adapters import adapter_book
-from handlers.config_file import ConfigError, ConfigFile, Fault
-from handlers.config_reload import ConfigWatch
-from handlers.defaults import ModelDefaults
-from handlers.service import Service
-from handlers.settings import Settings
-from tools.config.options import is_mock
-from tools.config.start import configured, start_lines
 from tools.config.weights import WeightsProblem, weights_facts
-from tools.weights import ensure_default_model
-from tools.weights_source import WeightsError
+
+if TYPE_CHECKING:
+    from handlers.config_file import ConfigFile
+    from handlers.service import Service
+    from handlers.settings import Settings
+    from tools.config.options import Chosen
 
 DEFAULT_NAME: Final = "SmolLM2-135M-Instruct"
 """The name of the embedded default model."""
 
 Parse = Callable[[Mapping[str, Any]], argparse.Namespace]
 """Reads the command line again, with other defaults."""
-MakeSettings = Callable[[argparse.Namespace, str], Settings]
+MakeSettings = Callable[[argparse.Namespace, str], "Settings"]
+
+
+PATH_VARIABLE: Final = "MIES_CONFIG_JSON_PATH"
+"""Names the config.json where the command line names neither it nor a model."""
 
 
 class CannotStart(Exception):
@@ -52,21 +53,33 @@ def served(
     Raises:
         CannotStart: with the exit code.
     """
+    chosen = _configured(given, environment)
+    if chosen is None:
+        return _modelled(given, make_settings)
+    from tools.config.options import is_mock
+    from tools.config.start import start_lines
+
+    for line in start_lines(chosen):
+        _say(line)
+    first, given = given, parse(chosen.options)
+    make = mocked if is_mock(chosen.file) else _modelled
+    service = make(given, make_settings)
+    service.background.append(_watch(service, chosen.file, first, parse, make_settings, environment))
+    return service
+
+
+def _configured(given: argparse.Namespace, environment: Mapping[str, str]) -> Chosen | None:
+    if given.config is None and PATH_VARIABLE not in environment:
+        return None
+    from handlers.config_file import ConfigError
+    from tools.config.start import configured
+
     try:
-        chosen = configured(given, environment)
+        return configured(given, environment)
     except ConfigError as error:
         raise CannotStart(exit_codes.CONFIG, str(error)) from None
     except WeightsProblem as error:
         raise CannotStart(exit_codes.WEIGHTS, f"mindspec: {error}") from None
-    if chosen is not None:
-        for line in start_lines(chosen):
-            print(line, file=sys.stderr)
-        first, given = given, parse(chosen.options)
-        make = mocked if is_mock(chosen.file) else _modelled
-        service = make(given, make_settings)
-        service.background.append(_watch(service, chosen.file, first, parse, make_settings, environment))
-        return service
-    return _modelled(given, make_settings)
 
 
 def _watch(
@@ -78,6 +91,9 @@ def _watch(
     environment: Mapping[str, str],
 ) -> Callable[[], Coroutine[Any, Any, None]]:
     """What follows the file of a running server."""
+    from handlers.config_file import ConfigError, Fault
+    from handlers.config_reload import ConfigWatch
+    from tools.config.start import configured
 
     def reread() -> tuple[ConfigFile, Settings]:
         try:
@@ -94,6 +110,7 @@ def _watch(
 def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> Service:
     """A service of made-up text."""
     from engine.mock_front import MockFront
+    from handlers.service import Service
 
     settings = make_settings(given, given.model_name or "mock")
     delay_s = getattr(given, "step_delay_ms", 0.0) / 1000
@@ -112,15 +129,26 @@ def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> Service
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
     settings = replace(make_settings(given, name), weights_name=folder.name)
     front = _front(given, folder, size_bytes, tokenizer, _adapters(settings))
+    try:
+        front.begin()
+    except OSError as error:
+        raise CannotStart(1, f"mindspec: the engine process cannot be started: {error}") from None
+    # The engine loads beside these, which take nearly a second.
+    from handlers.defaults import ModelDefaults
+    from handlers.service import Service
+
     defaults = ModelDefaults.read(folder) if given.generation_config else ModelDefaults()
     return Service(settings, front, defaults)
 
 
 def _folder(given: Path | None) -> tuple[Path, int]:
     """The model's folder and the size of its weights, in bytes."""
+    from tools.weights import ensure_default_model
+    from tools.weights_source import WeightsError
+
     try:
         if given is None:
-            given = ensure_default_model(lambda line: print(line, file=sys.stderr))
+            given = ensure_default_model(_say)
         return given.resolve(), weights_facts(given).size_bytes
     except (WeightsError, WeightsProblem) as error:
         raise CannotStart(exit_codes.WEIGHTS, f"mindspec: {error}") from None
@@ -135,7 +163,7 @@ def _adapters(settings: Settings) -> AdapterBook:
 
 def _front(
     given: argparse.Namespace, folder: Path, size_bytes: int, tokenizer: TextTokenizer, adapters: AdapterBook
-) -> Front:
+) -> ProcessFront:
     memory_bytes = None if given.npu_mem_size is None else int(given.npu_mem_size * 2**30)
     if memory_bytes is None and given.npu_memory_fraction is not None:
         memory_bytes = fraction_bytes(given.npu_memory_fraction, size_bytes)
@@ -160,9 +188,14 @@ def _front(
             "adapters": bool(given.lora or given.lora_dir),
             "cpu_step": given.cpu_step,
             "cpu_variant": given.cpu_variant,
+            "cpu_weights": given.cpu_weights,
         },
         threads=given.threads,
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
     hang = HangLimits(given.engine_hang_timeout, given.engine_step_limit)
-    return ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters)
+    return ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters, on_progress=_say)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -47,6 +47,7 @@ class LoopFront(MockFront):
         limits: Limits,
         hang: HangLimits | None = None,
         adapters: AdapterBook | None = None,
+        on_progress: Any = None,
     ) -> None:
         FrontBase.__init__(self, tokenizer, limits, adapters)
         self.executor: Any = load_executor(**spec.kwargs)
@@ -54,6 +55,9 @@ class LoopFront(MockFront):
         self._scheduler = Scheduler(self.executor, limits.max_batch_size, max_queue=limits.max_queue)
         self._has_work = asyncio.Event()
         self._rounds = None
+
+    def begin(self) -> None:
+        """The engine is there already."""
 
     def _send(self, command: EngineCommand) -> None:
         if isinstance(command, LoadAdapter):

@@ -300,7 +300,7 @@ ROWS = [
     Row("tool_call_parser", {f"{MODEL}.models.any.tool_call_options.tool_call_parser": "llama3"}, called, ["f"], [],
         also={f"{MODEL}.models.any.tool_call_options.tool_call_parser": "qwen3"}),
     Row("plugin_params", CACHED, cached, 0, 32, TINY),
-    Row("cacheBlockSize", {f"{SCHEDULE}.cacheBlockSize": 48}, cached, 32, 0, TINY, also=CACHED),
+    Row("cacheBlockSize", {f"{SCHEDULE}.cacheBlockSize": 32}, pages, 256, 128, TINY),
     Row("templateType", {f"{SCHEDULE}.templateType": "Standard"}, beside, 2, 1, TINY),
     Row("maxPrefillBatchSize", {f"{SCHEDULE}.maxPrefillBatchSize": 1}, steps(10, 10), [1, 1], [1, 2], TINY),
     Row("maxPrefillBatchSize", {f"{SCHEDULE}.maxPrefillBatchSize": 0}, steps(10, 10), [1, 2], [1, 1], TINY,

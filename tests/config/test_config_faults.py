@@ -65,8 +65,8 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"ServerConfig.maxJsonDepth": 9}, "ServerConfig.maxJsonDepth: is 9; it must be an integer from 10 to 100"),
     ({"ServerConfig.HealthCheckConfig.npuUsageThreshold": 101}, "ServerConfig.HealthCheckConfig.npuUsageThreshold: "
      "is 101; it must be an integer from 0 to 100"),
-    ({"BackendConfig.backendName": "Engine"}, 'BackendConfig.backendName: is "Engine"; it must be a string that '
-     "matches ^[a-z_]{1,50}$"),
+    ({"BackendConfig.backendName": "Engine"}, 'BackendConfig.backendName: is "Engine"; it must be 1 to 50 lower-'
+     "case letters or underscores"),
     ({"BackendConfig.modelInstanceNumber": 11}, "BackendConfig.modelInstanceNumber: is 11; it must be an integer from "
      "1 to 10"),
     ({"BackendConfig.npuDeviceIds": [[0], [-1]]}, "BackendConfig.npuDeviceIds[1][0]: is -1; npuDeviceIds must be a "
@@ -86,8 +86,8 @@ VALUES: list[tuple[dict[str, Any], str]] = [
      "ModelConfig is a list of 1 items"),
     ({f"{DEPLOY}.ModelConfig": []}, "BackendConfig.ModelDeployConfig.ModelConfig: is an empty list; it must be a list "
      "of 1 to 1 items"),
-    ({f"{MODEL}.modelName": "-x"}, 'BackendConfig.ModelDeployConfig.ModelConfig[0].modelName: is "-x"; it must be a '
-     "string that matches ^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,254}[A-Za-z0-9])?$"),
+    ({f"{MODEL}.modelName": "-x"}, 'BackendConfig.ModelDeployConfig.ModelConfig[0].modelName: is "-x"; it must be 1 '
+     "to 256 letters, digits, dots, underscores or hyphens that begin and end with a letter or digit"),
     ({f"{MODEL}.modelWeightPath": GONE}, "BackendConfig.ModelDeployConfig.ModelConfig[0].modelWeightPath: "
      "modelWeightPath is required unless modelInstanceType is StandardMock; here modelInstanceType is "
      '"Standard"'),

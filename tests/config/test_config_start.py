@@ -224,7 +224,7 @@ def test_what_has_no_effect_is_named_at_the_start(tmp_path: Path, capsys: pytest
     assert lines[2].startswith(f"{where}.models.x.tool_call_options.tool_call_parser: is 'qwen9', which is not known")
     assert lines[3].startswith("HCCL_DETERMINISTIC: has no meaning here: ")
     assert lines[4] == (
-        f"2 keys have no meaning here (`mindspec config check` says why): BackendConfig.npuDeviceIds, {where}.worldSize"
+        f"2 keys have no meaning here (`mindspec config check` says why): {where}.worldSize, BackendConfig.npuDeviceIds"
     )
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
 
 from handlers.config_file import ConfigFile, Fault, read_config
 from tools.config.options import Chosen, choose, is_mock, weights_path
 from tools.config.weights import WeightsFacts, weights_facts
-
-PATH_VARIABLE: Final = "MIES_CONFIG_JSON_PATH"
+from tools.serving import PATH_VARIABLE
 
 
 def config_path(given: argparse.Namespace, environment: Mapping[str, str]) -> Path | None:

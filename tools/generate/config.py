@@ -23,12 +23,6 @@ from tools.generate.write import formatted, render, write
 ROOT_MODEL = "Config"
 _AT: Where = ("components", "schemas", ROOT_MODEL)
 _MEANINGS = ("honoured", "named")
-_FORMS = {
-    "ip": "an IPv4 or IPv6 address",
-    "plugin-params": "a JSON object as text, with plugin_type",
-    "local-time": "a time as year-month-day hour:minute:second, or empty",
-}
-"""Forms of texts in words; the loader checks them."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,7 @@ def _row(member: Member, shape: Shape) -> KeyRow:
     default = json.dumps(schema["default"], ensure_ascii=False) if "default" in schema else str(schema["x-default"])
     required = "; required" if member.required else ""
     return KeyRow(
-        _FORMS.get(schema.get("format", ""), words(shape)) + required,
+        str(schema.get("x-words") or words(shape)) + required,
         shape.kinds,
         str(schema["description"]),
         schema["x-meaning"] == "honoured",
