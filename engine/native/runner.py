@@ -29,6 +29,7 @@ class NativeRunner:
     """
 
     contiguous_pages = False
+    same_bits = True
 
     def __init__(
         self,

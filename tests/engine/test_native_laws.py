@@ -39,6 +39,7 @@ LIMITS = st.builds(
     max_prefill_tokens=st.integers(8, 200),
     prefill_chunk_size=st.none() | st.integers(3, 50),
     mixed_prefill_tokens=st.integers(1, 60),
+    draft_tokens=st.integers(0, 4),
 )
 
 
@@ -84,7 +85,7 @@ def alone(step: NativeRunner, arrival: Arrival) -> Any:
 @LAW
 @given(data=st.data())
 def test_every_answer_is_the_one_alone(step: NativeRunner, data: st.DataObject) -> None:
-    """Tokens, logprobs and beams, to the last bit: with prefix hits, chunks, forks, preemptions and cancelled ones."""
+    """Tokens, logprobs and beams, to the last bit: with prefix hits, chunks, forks, preemptions, drafts, removals."""
     arrivals, limits = data.draw(schedules()), data.draw(LIMITS)
     probe = PackedExecutor(step)
     largest = max(
