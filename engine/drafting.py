@@ -68,12 +68,10 @@ class Drafting:
     def undo(self, part: Part) -> None:
         """A row of this part is no number: forget what its sequence got from the step, and draft no more for it.
 
-        The drafts may be the reason, and what they left in the page would reach the rows after them. So the page is
-        computed again from its first token on.
+        The drafts may be the reason, and what they left in the page would reach the rows after them. So the sequence
+        must go on in another page.
         """
-        start = part.span.start
-        part.sequence.computed = start - start % self._page_size
-        part.sequence.drafts = None
+        part.sequence.computed = part.span.start
         part.group.state.drafts = False
 
     def _guess(self, part: Part) -> list[int]:

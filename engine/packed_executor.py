@@ -277,6 +277,7 @@ class PackedExecutor:
             if draws is not None and part.drafts and not draws.healthy(wanted[part.group][0], part.span.wanted):
                 del wanted[part.group]
                 self._drafting.undo(part)
+                self._admission.preempt(part.group)
         failed = {} if draws is None else _failures(draws, wanted)
         for part in step.parts:
             if part.group.state.request.request_id not in failed:
