@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.ngrams import NgramDrafts
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import FinishRule
 from engine.sampling.sampler import Row
@@ -29,6 +30,8 @@ class KVSequence:
     """Of the first full pages, as far as they were needed."""
     offered: int = 0
     """Pages from the first one that the index has been told of, or got from it."""
+    drafts: NgramDrafts | None = None
+    """Once it was asked for drafts."""
 
     @property
     def left(self) -> int:
@@ -90,6 +93,8 @@ class RequestState:
     """The runner's id of the request's adapter."""
     cached_tokens: int | None = None
     """Prompt tokens that the cache held when it was first admitted."""
+    drafts: bool = True
+    """Tokens may be guessed for it."""
 
     @property
     def width(self) -> int:

@@ -54,7 +54,8 @@ def batch_arrays(plan: Plan, bounds: Bounds) -> BatchArrays:
     """Lay out a plan with at least one span.
 
     Raises:
-        ValueError: a span without tokens or with too few pages, or a token, position or page out of bounds.
+        ValueError: a span without tokens or with too few pages, or that wants logits of more tokens than it has; a
+            token, position or page out of bounds.
     """
     spans = plan.spans
     counts = _integers(len(span.token_ids) for span in spans)
@@ -78,14 +79,20 @@ def batch_arrays(plan: Plan, bounds: Bounds) -> BatchArrays:
     last_rows = np.cumsum(counts)
     first_rows = last_rows - counts
     positions = np.arange(len(token_ids)) - np.repeat(first_rows - starts, counts)
-    wanted = np.fromiter((span.wanted for span in spans), dtype=bool, count=len(spans))
+    wanted = _integers(span.wanted for span in spans)
+    wrong = np.flatnonzero((wanted < 0) | (wanted > counts))
+    if len(wrong):
+        span = int(wrong[0])
+        raise ValueError(f"span {span} wants the logits of {wanted[span]} of its {counts[span]} tokens")
+    before = np.cumsum(wanted) - wanted
+    wanted_rows = np.arange(wanted.sum()) + np.repeat(last_rows - wanted - before, wanted)
     return BatchArrays(
         _narrow(token_ids),
         _narrow(positions),
         _narrow(np.repeat(np.arange(len(spans)), counts)),
         _narrow(np.cumsum(needed) - needed),
         _narrow(pages),
-        _narrow((last_rows - 1)[wanted]),
+        _narrow(wanted_rows),
     )
 
 

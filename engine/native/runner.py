@@ -28,6 +28,7 @@ class NativeRunner:
     """
 
     contiguous_pages = False
+    same_bits = True
 
     def __init__(
         self,
