@@ -97,6 +97,11 @@ class TorchRunner:
                 self.pool.copy(source[begin] * size, target[begin] * size, (end - begin) * size)
                 begin = end
 
+    def copy_beginning(self, source: int, target: int, tokens: int) -> None:
+        """See ``ModelRunner.copy_beginning``; a sequence reads nothing behind its own tokens, so they may stay."""
+        if source != target:
+            self.pool.copy(source * self.page_size, target * self.page_size, tokens)
+
     def adapter_layers(self) -> Mapping[str, LinearLayer]:
         """See ``ModelRunner.adapter_layers``."""
         return self._lora().layers

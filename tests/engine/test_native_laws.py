@@ -88,7 +88,7 @@ def test_every_answer_is_the_one_alone(step: NativeRunner, data: st.DataObject) 
         for arrival in arrivals
     )
     few = FewPages(step, min(step.num_pages, largest + data.draw(st.sampled_from([0, 0, 1, 3, 30]))))
-    executor = PackedExecutor(few, limits)
+    executor = PackedExecutor(few, limits, shortest_run=data.draw(st.sampled_from([1, 5, 8])))
     played = play(executor, arrivals, limits.max_batch_size)
     assert played.failures == []
     for arrival in arrivals:
