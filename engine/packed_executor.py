@@ -26,7 +26,7 @@ from engine.plan import AdapterTensors, ModelRunner
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
-from engine.sampling.sampler import Draw, Row, Sampler
+from engine.sampling.sampler import Draw, Row
 from engine.sampling.thinking import ThinkingLimit
 from engine.sequences import Group, RequestState
 from engine.stats import ExecutorStats
@@ -80,7 +80,6 @@ class PackedExecutor:
         )
         self._admission = Admission(self._memory, self._limits.max_batch_size)
         self._forks = Forks(self._memory, self._admission)
-        self._sampler = Sampler()
         self._device = torch.device(self.info.device)
         self._requests: dict[str, RequestState] = {}
         self._adapters: dict[int, int] = {}  # number of the load -> the runner's id
@@ -263,7 +262,7 @@ class PackedExecutor:
                 rows += 1
         if logits.shape[0] != rows:
             raise RuntimeError(f"the runner gave {logits.shape[0]} rows of logits where {rows} were wanted")
-        draws = StepDraws(logits) if rows else None
+        draws = StepDraws(logits, self._runner.selector) if rows else None
         if looked is not None:
             looked.result()
         failed = {} if draws is None else _failures(draws, wanted)
@@ -301,7 +300,7 @@ class PackedExecutor:
     def _advance(self, draws: StepDraws, wanted: dict[Group, list[int]], rounds: dict[str, RequestRound]) -> None:
         """Give every group that has logits its next tokens."""
         rows = [(indices[0], group.state.rows[choice]) for group, indices in wanted.items() for choice in group.choices]
-        drawn = iter(draws.draw(self._sampler, rows))
+        drawn = iter(draws.draw(rows))
         for group, indices in wanted.items():
             state = group.state
             outcome = rounds[state.request.request_id]

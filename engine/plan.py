@@ -9,6 +9,7 @@ from typing import Protocol
 from torch import Tensor
 
 from engine.lora_config import LinearLayer
+from engine.sampling.selector import Selector
 from engine.types import ModelInfo
 
 AdapterTensors = Mapping[str, tuple[Tensor, Tensor]]
@@ -55,6 +56,8 @@ class ModelRunner(Protocol):
     """A sequence's pages must be one ascending run without gaps, and belong to it alone."""
     num_pages: int
     bytes_per_page: int
+    selector: Selector
+    """Finds tokens in the logits that ``run`` gives."""
 
     def run(self, plan: Plan) -> Tensor:
         """Run one step and write the keys and values of all its rows.

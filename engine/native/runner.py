@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from ctypes import byref
+from functools import partial
 from weakref import finalize
 
 import torch
@@ -15,7 +16,9 @@ from engine.native.batch import Bounds, batch_arrays, checked_pages
 from engine.native.library import Library, MappedMemory, ThreadPool
 from engine.native.pacing import Pacing
 from engine.native.packing import PackedModel
+from engine.native.selector import NativeSelector
 from engine.plan import AdapterTensors, Plan
+from engine.sampling.selector import Selector
 from engine.types import AdapterError, ModelInfo
 
 _NO_ADAPTERS = "The native CPU step cannot add adapters; --cpu-step torch can."
@@ -61,6 +64,7 @@ class NativeRunner:
         self._pool = pool
         self._packed = packed
         self._pacing = Pacing(pool.threads)
+        self.selector: Selector = NativeSelector(library, pool, partial(self._pacing.together, 1))
         self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
         self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
         self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)

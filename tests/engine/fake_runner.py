@@ -7,6 +7,7 @@ from hashlib import blake2b
 import numpy as np
 import torch
 
+from engine.sampling.selector import TorchSelector
 from engine.types import ModelInfo
 
 VOCAB = 16
@@ -29,6 +30,7 @@ class FakeRunner:
         self.num_pages = num_pages
         self.contiguous_pages = contiguous
         self.bytes_per_page = 8 * page_size
+        self.selector = TorchSelector()
         self.pages = np.full((num_pages, page_size), GARBAGE, dtype=np.int64)
         self.plans = []
         self.tokens_run = 0
