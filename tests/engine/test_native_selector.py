@@ -216,6 +216,17 @@ def test_a_draw_among_equals_at_the_border_is_by_id(selector: NativeSelector) ->
         assert max(tokens) < top_k
 
 
+def test_a_nucleus_of_equals_is_by_id(selector: NativeSelector, torch_picks: list[int]) -> None:
+    """Of 5,000 equal logits top-p 0.3 keeps the 1,500 smallest ids, also where top-k keeps 4,000 of them."""
+    logits = torch.zeros(1, 5000)
+    for fields, last in (({"top_p": 0.3}, 1500), ({"top_p": 0.3, "top_k": 4000}, 1200)):
+        rows = [(0, _row(seed, **fields)) for seed in range(100)]
+        tokens = selector.tokens(logits, rows)
+        assert tokens == TORCH.tokens(logits, rows)
+        assert last * 0.9 < max(tokens) < last
+    assert len(torch_picks) <= 2
+
+
 def test_scores_too_close_to_call_are_left_to_torch(selector: NativeSelector, torch_picks: list[int]) -> None:
     """Equal logits of 3e38 at a low temperature: the noise is lost in rounding, and torch's order decides."""
     logits = torch.full((1, 40), 3e38)
