@@ -14,7 +14,9 @@ from engine.lora_config import LinearLayer
 from engine.native.batch import Bounds, batch_arrays, checked_pages
 from engine.native.library import Library, MappedMemory, ThreadPool
 from engine.native.packing import PackedModel, window_of
+from engine.native.selector import NativeSelector
 from engine.plan import AdapterTensors, Plan
+from engine.sampling.selector import Selector
 from engine.step_threads import StepThreads
 from engine.types import AdapterError, ModelInfo
 
@@ -64,6 +66,7 @@ class NativeRunner:
         self._pool = pool
         self._packed = packed
         self._threads = StepThreads(pool.threads)
+        self.selector: Selector = NativeSelector(library, pool, self._threads.together)
         self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
         self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
         self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)
