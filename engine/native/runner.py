@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from ctypes import byref
 from weakref import finalize
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -102,11 +101,11 @@ class NativeRunner:
         sources, targets = (checked_pages(pages, self.num_pages) for pages in (source, target))
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} pages cannot be copied to {len(targets)}")
-        both = np.intersect1d(sources, targets)
-        if len(both):
+        both = sorted({*sources} & {*targets})
+        if both:
             raise ValueError(f"page {both[0]} is both read and written")
         self._library.copy_pages(
-            self.pages.address, self.bytes_per_page, sources.ctypes.data, targets.ctypes.data, len(sources)
+            self.pages.address, self.bytes_per_page, sources.buffer_info()[0], targets.buffer_info()[0], len(sources)
         )
 
     def copy_beginning(self, source: int, target: int, tokens: int) -> None:
