@@ -60,7 +60,8 @@ class TorchRunner:
     @torch.inference_mode()
     def run(self, plan: Plan) -> Tensor:
         """See ``ModelRunner.run``."""
-        with self._threads.step(sum(len(span.token_ids) for span in plan.spans)):
+        with self._threads.step(sum(len(span.token_ids) for span in plan.spans)) as threads:
+            torch.set_num_threads(threads)
             return self._run(plan)
 
     def _run(self, plan: Plan) -> Tensor:

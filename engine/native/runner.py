@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from ctypes import byref
-from functools import partial
 from weakref import finalize
 
 import torch
@@ -14,11 +12,11 @@ from torch import Tensor
 from engine.lora_config import LinearLayer
 from engine.native.batch import Bounds, batch_arrays, checked_pages
 from engine.native.library import Library, MappedMemory, ThreadPool
-from engine.native.pacing import Pacing
 from engine.native.packing import PackedModel
 from engine.native.selector import NativeSelector
 from engine.plan import AdapterTensors, Plan
 from engine.sampling.selector import Selector
+from engine.step_threads import StepThreads
 from engine.types import AdapterError, ModelInfo
 
 _NO_ADAPTERS = "The native CPU step cannot add adapters; --cpu-step torch can."
@@ -63,8 +61,8 @@ class NativeRunner:
         self._library = library
         self._pool = pool
         self._packed = packed
-        self._pacing = Pacing(pool.threads)
-        self.selector: Selector = NativeSelector(library, pool, partial(self._pacing.together, 1))
+        self._threads = threads = StepThreads(pool.threads)
+        self.selector: Selector = NativeSelector(library, pool, lambda: threads.together)
         self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
         self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
         self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)
@@ -85,10 +83,8 @@ class NativeRunner:
         arrays = batch_arrays(plan, self._bounds)
         logits = torch.empty(len(arrays.wanted_rows), vocab)
         rows = len(arrays.token_ids)
-        together = self._pacing.together(rows)
-        begin = time.perf_counter()
-        failed = self._library.run_step(self._step, byref(arrays.as_c()), logits.data_ptr(), int(together))
-        self._pacing.note(rows, together, time.perf_counter() - begin)
+        with self._threads.step(rows) as threads:
+            failed = self._library.run_step(self._step, byref(arrays.as_c()), logits.data_ptr(), int(threads > 1))
         if failed:
             raise MemoryError(f"the system gives no room for a step of {rows} rows")
         return logits

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 from fake_runner import VOCAB, FakeRunner, context_logits
+from hypothesis import strategies as st
 
 from engine.batching import BatchLimits
 from engine.packed_executor import PackedExecutor
@@ -18,6 +19,18 @@ from engine.types import Request, RequestFailure, SamplingParams, StepOutput, St
 
 CPU = torch.device("cpu")
 STEP_LIMIT = 5000
+
+
+def limits(prefill_tokens, chunk_size, mixed_tokens):
+    """A strategy for the limits of a batch, given those that depend on the prompts' lengths."""
+    return st.builds(
+        BatchLimits,
+        max_batch_size=st.integers(1, 8),
+        max_prefill_batch_size=st.integers(1, 4),
+        max_prefill_tokens=prefill_tokens,
+        prefill_chunk_size=st.none() | chunk_size,
+        mixed_prefill_tokens=mixed_tokens,
+    )
 
 
 def request(request_id, prompt, **sampling):

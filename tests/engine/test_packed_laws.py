@@ -7,9 +7,7 @@ from dataclasses import replace
 from fake_runner import VOCAB
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packed_play import Arrival, answer_of, ids, make, play, request
-
-from engine.batching import BatchLimits
+from packed_play import Arrival, answer_of, ids, limits, make, play, request
 
 EOS = (7,)
 LAW = settings(max_examples=80, deadline=None)
@@ -29,14 +27,7 @@ SAMPLING = st.fixed_dictionaries(
         "stop_token_ids": st.just((3,)),
     },
 )
-LIMITS = st.builds(
-    BatchLimits,
-    max_batch_size=st.integers(1, 8),
-    max_prefill_batch_size=st.integers(1, 4),
-    max_prefill_tokens=st.integers(1, 30),
-    prefill_chunk_size=st.none() | st.integers(1, 6),
-    mixed_prefill_tokens=st.integers(1, 8),
-)
+LIMITS = limits(st.integers(1, 30), st.integers(1, 6), st.integers(1, 8))
 
 
 @st.composite
