@@ -223,7 +223,7 @@ def test_a_nucleus_of_equals_is_by_id(selector: NativeSelector, torch_picks: lis
         rows = [(0, _row(seed, **fields)) for seed in range(100)]
         tokens = selector.tokens(logits, rows)
         assert tokens == TORCH.tokens(logits, rows)
-        assert last * 0.9 < max(tokens) < last
+        assert last * 0.9 < max(tokens) <= last
     assert len(torch_picks) <= 2
 
 

@@ -33,7 +33,8 @@ using Long = __m256i;
 inline Long set1_long(uint64_t value) { return _mm256_set1_epi64x((long long)value); }
 inline Long add_long(Long a, Long b) { return _mm256_add_epi64(a, b); }
 inline Long mul_long(Long a, Long b) {
-  const Long crossed = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(a, 32), b), _mm256_mul_epu32(a, _mm256_srli_epi64(b, 32)));
+  const Long one = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), b), other = _mm256_mul_epu32(a, _mm256_srli_epi64(b, 32));
+  const Long crossed = _mm256_add_epi64(one, other);
   return _mm256_add_epi64(_mm256_mul_epu32(a, b), _mm256_slli_epi64(crossed, 32));
 }
 template <int BITS>

@@ -97,7 +97,8 @@ void gather(const float* v, int64_t count, int64_t k, SelectScratch& scratch, F 
   const Vec least = f(set1(border));
   scratch.found.clear();
   for (int64_t i = 0; i < count; i += LANES)
-    each_bit(at_least(f(load_some(v, i, count)), least), i, count, [&](int64_t id) { scratch.found.push_back({v[id], id, 0}); });
+    each_bit(at_least(f(load_some(v, i, count)), least), i, count,
+             [&](int64_t id) { scratch.found.push_back({v[id], id, 0}); });
 }
 
 // One draw from one row whose largest value is finite.
@@ -109,8 +110,8 @@ class RowDraw {
         factor_(set1(float(1.4426950408889634 / query.temperature))) {}
 
   int64_t token() {
-    if (!(std::abs(peak_score_) <= LARGEST_SCORE && query_.temperature <= LARGEST_NUMBER && std::abs(peak_.value) <= LARGEST_NUMBER))
-      return -1;
+    const double largest = std::max(query_.temperature, double(std::abs(peak_.value)));
+    if (!(std::abs(peak_score_) <= LARGEST_SCORE && largest <= LARGEST_NUMBER)) return -1;
     if (query_.top_k <= FEW) return among_listed();
     // The winner of all is the winner of every set that it is in. Sets are beginnings of the order: when it is not in,
     // the next one comes before it.
@@ -347,7 +348,8 @@ void Selection::likeliest(const float* logits, int64_t rows, int64_t vocab, int6
   });
 }
 
-void Selection::draw(const float* logits, int64_t vocab, const DrawQuery* queries, int64_t count, int64_t* tokens, bool all_threads) {
+void Selection::draw(const float* logits, int64_t vocab, const DrawQuery* queries, int64_t count, int64_t* tokens,
+                     bool all_threads) {
   each(count, 2 * vocab, all_threads, [&](SelectScratch& scratch, int64_t i) {
     tokens[i] = draw_one(queries[i], logits + queries[i].row * vocab, vocab, scratch);
   });
@@ -357,7 +359,8 @@ void Selection::logprobs(const float* logits, int64_t vocab, const LogprobQuery*
                          int64_t* top_ids, float* top_values, bool all_threads) {
   each(count, vocab, all_threads, [&](SelectScratch& scratch, int64_t i) {
     const LogprobQuery& query = queries[i];
-    logprobs_one(query, logits + query.row * vocab, vocab, scratch, chosen[i], top_ids + query.top_begin, top_values + query.top_begin);
+    logprobs_one(query, logits + query.row * vocab, vocab, scratch, chosen[i], top_ids + query.top_begin,
+                 top_values + query.top_begin);
   });
 }
 
