@@ -66,10 +66,6 @@ class NativeRunner:
         self._packed = packed
         self._threads = StepThreads(pool.threads)
         self.selector: Selector = NativeSelector(library, pool, self._threads.together)
-=======
-        self._threads = threads = StepThreads(pool.threads)
-        self.selector: Selector = NativeSelector(library, pool, lambda: threads.together)
->>>>>>> select
         self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
         self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
         self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)
