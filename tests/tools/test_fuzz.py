@@ -43,7 +43,7 @@ def _need_native() -> None:
         pytest.skip("this machine has no C++ compiler")
 
 
-def case(**changes: Any) -> Case:
+def small(**changes: Any) -> Case:
     """A small model with room for three long sequences."""
     config = {
         "hidden_size": 32,
@@ -104,20 +104,21 @@ def test_a_fault_is_found(
     """One that breaks a law without touching memory that is not its own."""
     monkeypatch.setattr(NativeRunner, method, fault(getattr(NativeRunner, method)))
     with pytest.raises(AssertionError, match=said):
-        run_round(case(), library, 0, Counter(), examples=30)
+        run_round(small(), library, 0, Counter(), examples=30)
 
 
 def test_a_missing_check_is_found(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one that would have cost nothing but a wrong answer: a page that is read and written."""
     monkeypatch.setattr("engine.native.runner.np.intersect1d", lambda *given: [])
     with pytest.raises(AssertionError, match="a page that is source and target: taken for valid"):
-        run_round(case(), library, 0, Counter(), examples=30)
+        run_round(small(), library, 0, Counter(), examples=30)
 
 
-def test_all_that_is_right_is_taken(library: Library) -> None:
+@pytest.mark.parametrize("weights", ["bf16", "int8"])
+def test_all_that_is_right_is_taken(weights: Any, library: Library) -> None:
     """The machine itself asks for nothing that is refused."""
     counts: Counter[str] = Counter()
-    run_round(case(), library, 0, counts, examples=5)
+    run_round(small(weights=weights), library, 0, counts, examples=5)
     assert counts["rows"] > 0
 
 

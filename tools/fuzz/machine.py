@@ -94,12 +94,15 @@ class NativeMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.sequences and self.free)
     @rule(seed=st.integers(0, 2**32 - 1))
     def fork(self, seed: int) -> None:
-        """Full pages are shared, the last one is copied: no other page changes."""
+        """All or the first tokens: full pages are shared, the one with the last token is copied, no other changes."""
         draw = random.Random(seed)
         parent = draw.choice(self.sequences)
-        shared = len(parent.token_ids) // self.subject.runner.page_size
-        child = Sequence(parent.pages[:shared], list(parent.token_ids), shared, parent.logits)
-        if len(parent.token_ids) % self.subject.runner.page_size:
+        whole = len(parent.token_ids)
+        kept = draw.choice([whole, draw.randint(1, whole)])
+        shared = kept // self.subject.runner.page_size
+        logits = parent.logits if kept == whole else None
+        child = Sequence(parent.pages[:shared], parent.token_ids[:kept], shared, logits)
+        if kept % self.subject.runner.page_size:
             child.pages.append(self.free.pop(draw.randrange(len(self.free))))
             before = self.subject.memory.clone()
             self.subject.runner.copy_pages([parent.pages[shared]], [child.pages[-1]])

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from engine.native.packing import CpuWeights
+
 _ROPES: tuple[dict[str, Any], ...] = (
     {"rope_type": "default"},
     {"rope_type": "linear", "factor": 3.0},
@@ -25,6 +27,10 @@ _ROPES: tuple[dict[str, Any], ...] = (
 )
 
 
+MAX_QUERY_WEIGHTS = 500_000
+"""Of a layer, where the heads' number does not ask for more: what is watched computes 30 times as long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A model, and how it is served."""
@@ -35,6 +41,7 @@ class Case:
     page_size: int
     num_pages: int
     threads: int
+    weights: CpuWeights = "bf16"
 
     @property
     def positions(self) -> int:
@@ -43,7 +50,8 @@ class Case:
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.config.items())
-        return f"{self.family} ({sizes}), {self.num_pages} pages of {self.page_size}, {self.threads} threads"
+        pages = f"{self.num_pages} pages of {self.page_size}"
+        return f"{self.family} ({sizes}), {pages}, {self.threads} threads, {self.weights}"
 
 
 def draw_case(draw: random.Random) -> Case:
@@ -51,16 +59,19 @@ def draw_case(draw: random.Random) -> Case:
     kv_heads = draw.choice([1, 1, 2, 3, 4])
     heads = kv_heads * draw.choice([1, 1, 2, 3, 5, 7, 50 if kv_heads == 1 else 8])
     hidden = math.lcm(32, heads)  # some families insist on a multiple
+    hidden *= draw.randint(1, max(1, 160 // hidden))
+    sizes = [32 * units for units in (1, 1, 1, 2, 2, 3, 4, 5, 8, 16)]
+    head_dim = draw.choice([size for size in sizes if hidden * heads * size <= MAX_QUERY_WEIGHTS] or [32])
     layers = draw.randint(1, 3)
     positions = draw.choice([1, 31, 33, 64, 100, 257, 640, 1100])
     page_size = 32 * draw.choice([1, 1, 1, 2, 3, 4, 8])
     config: dict[str, Any] = {
-        "hidden_size": hidden * draw.randint(1, max(1, 160 // hidden)),
+        "hidden_size": hidden,
         "intermediate_size": 32 * draw.randint(1, 5),
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "num_key_value_heads": kv_heads,
-        "head_dim": 32 * draw.choice([1, 1, 1, 2, 2, 3, 4, 5, 8, 16]),
+        "head_dim": head_dim,
         "vocab_size": draw.choice([2, 3, 15, 16, 17, 31, 32, 33, 63, 100, 257]),
         "max_position_embeddings": positions,
         "initializer_range": 0.2,
@@ -74,7 +85,9 @@ def draw_case(draw: random.Random) -> Case:
     # All that sequences may need, or less than that.
     per_sequence = -(-positions // page_size)
     num_pages = max(1, draw.choice([per_sequence - 1, per_sequence, 2 * per_sequence + 3, 4 * per_sequence + 8]))
-    return Case(family, config, draw.randrange(2**32), page_size, num_pages, draw.choice([1, 1, 2, 3, 4]))
+    threads = draw.choice([1, 1, 2, 3, 4])
+    weights: CpuWeights = draw.choice(["bf16", "int8"])
+    return Case(family, config, draw.randrange(2**32), page_size, num_pages, threads, weights)
 
 
 def _rope(draw: random.Random) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -37,4 +38,8 @@ def run_round(case: Case, library: Library, number: int, counts: Counter[str], e
         suppress_health_check=list(HealthCheck),
     )
     kind = type("Machine", (NativeMachine,), {"subject": make_subject(case, library), "counts": counts})
-    run_state_machine_as_test(seed(number)(kind), settings=options)
+    try:
+        run_state_machine_as_test(seed(number)(kind), settings=options)
+    finally:
+        del kind
+        gc.collect()  # classes refer to themselves, and this one holds memory and threads

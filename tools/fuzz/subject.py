@@ -79,7 +79,7 @@ def make_subject(case: Case, library: Library) -> Subject:
     found = describe(model, loaded.info, probe, case.positions)
     pool = ThreadPool(library, case.threads)
     windows = [probe.rules[layer].window for layer in range(len(found.layers))]
-    packed = pack(library, pool, found, windows, case.page_size)
+    packed = pack(library, pool, found, windows, case.page_size, case.weights)
     runner = NativeRunner(library, pool, packed, loaded.info, num_pages=case.num_pages, positions=case.positions)
     if runner.num_pages * runner.bytes_per_page > MAX_ARENA_BYTES:
         num_pages = max(1, MAX_ARENA_BYTES // runner.bytes_per_page)
