@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.batching import BatchLimits
 from engine.packed_executor import PackedExecutor
+from engine.prefix import SHORTEST_RUN
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
@@ -92,11 +93,12 @@ class Played:
     steps: int = 0
 
 
-def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, **runner):
+def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, shortest_run=SHORTEST_RUN, **runner):
     """(executor, its fake runner)."""
     fake = FakeRunner(eos=eos, **runner)
     cache_bytes = None if cache_pages is None else cache_pages * fake.bytes_per_page
-    return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, cache_bytes=cache_bytes), fake
+    options = {"cache_bytes": cache_bytes, "shortest_run": shortest_run}
+    return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, **options), fake
 
 
 def play(executor, arrivals, max_batch_size=None):

@@ -57,7 +57,7 @@ def schedules(draw, largest=7, cancels=True):
 @st.composite
 def machines(draw, arrivals):
     """An executor whose pool is often just large enough for the largest of the requests."""
-    page_size = draw(st.integers(1, 5))
+    page_size = draw(st.integers(1, 5) | st.just(9))
     options = {"page_size": page_size, "contiguous": draw(st.booleans()), "eos": EOS}
     limits, growth = draw(LIMITS), draw(st.integers(0, 12))
     probe, _ = make(num_pages=1, **options)
@@ -71,6 +71,7 @@ def machines(draw, arrivals):
     )
     num_pages = largest + draw(st.sampled_from([0, 0, 1, 2, 5, 20, 100]))
     options["cache_pages"] = draw(st.none() | st.integers(0, num_pages))
+    options["shortest_run"] = draw(st.sampled_from([1, 1, 2, 3, 8]))
     executor, fake = make(num_pages=num_pages, limits=limits, growth_tokens=growth, **options)
     return executor, fake, limits
 
