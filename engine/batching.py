@@ -32,6 +32,8 @@ class BatchLimits:
     """Long ones among them; more of these let the next ones pass. None: any number."""
     long_prefill_tokens: int = 1024
     """A prompt of more tokens than this is a long one."""
+    draft_tokens: int = 0
+    """Drafts of a decode row at most; 0: none. Only runners with ``same_bits`` get any."""
 
     def __post_init__(self) -> None:
         sizes = (self.max_batch_size, self.max_prefill_batch_size, self.max_prefill_tokens, self.mixed_prefill_tokens,
@@ -39,6 +41,8 @@ class BatchLimits:
                  self.long_prefill_tokens)  # fmt: skip
         if min(size for size in sizes if size is not None) < 1:
             raise ValueError("every batch limit is at least 1")
+        if self.draft_tokens < 0:
+            raise ValueError("the draft tokens are at least 0")
 
 
 @dataclass(slots=True)
@@ -48,6 +52,10 @@ class Part:
     group: Group
     sequence: KVSequence
     span: Span
+    drafts: tuple[int, ...] = ()
+    """The last tokens of the span, where these are guesses."""
+    accepted: int = 0
+    """So many of them, from the first one, were then drawn."""
 
 
 @dataclass(slots=True)

@@ -53,6 +53,7 @@ def load_executor(
     max_long_partial_prefills: int | None = None,
     long_prefill_tokens: int = 1024,
     prefix_cache: bool = True,
+    draft_tokens: int = 0,
     deterministic: bool = False,
     adapters: bool = False,
     cpu_step: CpuStep = "auto",
@@ -71,7 +72,7 @@ def load_executor(
         path: see :func:`engine.loader.load`, as for ``dtype``, ``device`` and ``trust_remote_code``.
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
-        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the seven after it.
+        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the eight after it.
         prefix_cache: what one request has computed serves others that begin alike.
         deterministic: numbers do not depend on a sequence's company or on what is cached: equal requests with equal
             seeds get equal answers, bit by bit. So does the native step always; others run each sequence by itself.
@@ -96,6 +97,7 @@ def load_executor(
         max_partial_prefills=max_partial_prefills,
         max_long_partial_prefills=max_long_partial_prefills,
         long_prefill_tokens=long_prefill_tokens,
+        draft_tokens=draft_tokens,
     )
 
     def native_first(loaded: LoadedModel) -> NativeRunner | None:

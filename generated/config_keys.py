@@ -1066,7 +1066,7 @@ KEYS: Final[dict[str, Key]] = {
         ("integer",),
         "Tokens that are guessed ahead.",
         False,
-        "No tokens are guessed.",
+        "--draft-tokens says how many tokens are guessed.",
         "0",
         None,
         False,

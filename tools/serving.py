@@ -184,6 +184,7 @@ def _front(
             "max_long_partial_prefills": given.max_long_partial_prefills,
             "long_prefill_tokens": given.long_prefill_token_threshold,
             "prefix_cache": given.prefix_cache,
+            "draft_tokens": given.draft_tokens,
             "deterministic": given.deterministic,
             "adapters": bool(given.lora or given.lora_dir),
             "cpu_step": given.cpu_step,

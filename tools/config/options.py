@@ -215,7 +215,7 @@ def _plugins(chosen: Chosen, _: Mapping[str, str], weights: WeightsFacts | None)
     chosen.options["prefix_cache"] = "prefix_cache" in plugins
     for name in plugins:
         if name != "prefix_cache":
-            chosen.notes.append(Fault(path, f"names {name}, which has no meaning here: no tokens are guessed ahead"))
+            chosen.notes.append(Fault(path, f"names {name}, which has no meaning here"))
     if chosen.file.value("ServerConfig.compatRefusals"):
         profile = [_FEATURES[name] for name in plugins]
         profile += ["pd"] * (chosen.file.value("ServerConfig.inferMode") == "dmi")
