@@ -235,9 +235,7 @@ class PackedExecutor:
 
     def _enter(self, state: RequestState, choices: list[int]) -> None:
         first = choices[0] if choices else 0
-        sequence = state.prompt_sequence()
-        if not self._prefix_cache:
-            sequence.cacheable = 0
+        sequence = state.prompt_sequence(cached=self._prefix_cache)
         group = Group(state, (state.arrival, first), [sequence], choices)
         state.groups.append(group)
         self._admission.enter(group)
