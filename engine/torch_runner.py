@@ -42,6 +42,7 @@ class TorchRunner:
     """
 
     contiguous_pages = True
+    same_bits = False
 
     def __init__(self, loaded: LoadedModel, shapes: Sequence[LayerShape], *, page_size: int, num_pages: int) -> None:
         """Serve ``loaded``, whose attention goes through the seam and has layers of these shapes."""
