@@ -71,6 +71,8 @@ class NativeMachine(RuleBasedStateMachine):
         assert len(logits) == taken, "not as many logits as were wanted"
         assert logits.isfinite().all(), "a logit is no finite number"
         self._only_changed(before, written)
+        if len(logits):
+            self.counts["selections"] += selection.compare(self.subject.runner.selector, draw, logits)
         if sum(len(sequence.token_ids) for sequence in self.sequences) > LARGE_TOTAL:
             self._drop(0)
 
@@ -167,7 +169,7 @@ class NativeMachine(RuleBasedStateMachine):
             start = draw.randrange(positions)
             count = min(draw.choice([1, 1, 2, 50]), positions - start)
             pages = [draw.choice(self.free) for _ in range(-(-(start + count) // size) + draw.randint(0, 2))]
-            spans.append(Span(pages, start, self._tokens(draw, count), draw.random() < 0.5))
+            spans.append(Span(pages, start, self._tokens(draw, count), draw.choice([0, 1, draw.randint(0, count)])))
         before = self.subject.memory.clone()
         logits = self.subject.runner.run(Plan(spans, 0))
         assert logits.shape == (sum(span.wanted for span in spans), self.subject.runner.info.vocab_size)
@@ -176,9 +178,10 @@ class NativeMachine(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32 - 1))
     def select(self, seed: int) -> None:
-        """Tokens found in logits are torch's."""
-        selection.compare(self.subject.runner.selector, random.Random(seed))
-        self.counts["selections"] += 1
+        """Tokens found in logits of other sizes than the model's are torch's, too."""
+        draw = random.Random(seed)
+        logits = selection.random_logits(draw)
+        self.counts["selections"] += selection.compare(self.subject.runner.selector, draw, logits)
 
     @rule(seed=st.integers(0, 2**32 - 1))
     def wrong_selection(self, seed: int) -> None:
@@ -208,7 +211,7 @@ class NativeMachine(RuleBasedStateMachine):
             pages = list(sequence.pages)
             while len(pages) * size < start + tokens:
                 pages.append(free.pop())
-            wanted = draw.random() < 0.7
+            wanted = draw.choice([0, 1, 1, min(tokens, draw.choice([2, 5, 20]))])
             further = [10**9] * draw.choice([0, 0, 1])
             span = Span([*pages, *further], start, self._tokens(draw, tokens), wanted)
             found.append((sequence, span))

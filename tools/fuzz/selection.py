@@ -12,51 +12,83 @@ from torch import Tensor
 from engine.sampling.params import DrawSettings
 from engine.sampling.penalties import TokenCounts
 from engine.sampling.sampler import Row
-from engine.sampling.selector import Selector, TorchSelector
+from engine.sampling.selector import Logprobs, Selector, TorchSelector
 from engine.types import SamplingParams
 from tools.fuzz.wrong import outside
 
 _VOCABS = (1, 2, 7, 8, 15, 16, 17, 31, 33, 63, 65, 100, 129, 1000, 1025, 4099)
 _SCALES = (0.0, 1e-3, 1.0, 4.0, 30.0, 1e37)
 _CPU = torch.device("cpu")
+_TORCH = TorchSelector()
+_MOST_ROWS = 6
 
 
-def compare(selector: Selector, draw: random.Random) -> None:
-    """The likeliest tokens, draws and logprobs of some rows are torch's; of logprobs only how near they are is known.
+def compare(selector: Selector, draw: random.Random, logits: Tensor) -> int:
+    """Choose from some of the rows of ``logits`` ``[rows, vocab]`` in random ways: tokens are exactly torch's, logprobs
+    as near as rounding allows.
+
+    Returns:
+        how many tokens were drawn.
 
     Raises:
         AssertionError: they are not.
     """
-    torchs = TorchSelector()
-    logits = _logits(draw)
+    logits = logits[:_MOST_ROWS].clone()
+    for row in logits:
+        _spoil(draw, row)
     rows, vocab = logits.shape
-    healthy = logits.clone()
-    healthy[~healthy.isfinite()] = -math.inf
-    healthy[:, draw.randrange(vocab)] = 0.5
-    for value in (math.nan, math.inf, -math.inf):
-        if draw.random() < 0.3:
-            logits[draw.randrange(rows), draw.randrange(vocab)] = value
-    assert selector.likeliest(logits) == torchs.likeliest(logits), "another likeliest token"
-    choices = [(draw.randrange(rows), _row(draw, vocab)) for _ in range(draw.randint(0, 5))]
-    assert selector.tokens(healthy, choices) == torchs.tokens(healthy, choices), "another token is drawn"
+    found, finite = selector.likeliest(logits)
+    assert (found, finite) == _TORCH.likeliest(logits), "another likeliest token than torch's"
+    healthy = [index for index in range(rows) if finite[index]]
+    choices = [(index, _row(draw, vocab)) for index in healthy for _ in range(draw.randint(0, 2))]
+    tokens = selector.tokens(logits, choices)
+    assert tokens == _TORCH.tokens(logits, choices), "another draw than torch's"
     asked = [
-        (draw.randrange(rows), draw.randrange(vocab), draw.choice([None, 0, 1, 5, 20, vocab, 2 * vocab]))
-        for _ in range(draw.randint(0, 5))
+        (index, token_id, draw.choice([None, 0, 1, 5, 20, vocab]))
+        for (index, _), drawn in zip(choices, tokens, strict=True)
+        for token_id in (drawn, draw.randrange(vocab))
     ]
-    wanted = torchs.logprobs(healthy, [(row, token_id, top and min(top, vocab)) for row, token_id, top in asked])
-    for (row, _, top), found, reference in zip(asked, selector.logprobs(healthy, asked), wanted, strict=True):
-        near = 1e-5 * max(1.0, float(healthy[row].amax().abs()))
-        values = [(found[0], reference[0])]
-        assert (found[1] is None) == (reference[1] is None) == (top is None)
-        if found[1] is not None and reference[1] is not None:
-            assert len(found[1]) == len(reference[1]) == len({token_id for token_id, _ in found[1]})
-            values += [(mine, its) for (_, mine), (_, its) in zip(found[1], reference[1], strict=True)]
-        assert all(math.isclose(mine, its, abs_tol=near, rel_tol=1e-5) for mine, its in values), "other logprobs"
+    pairs = zip(selector.logprobs(logits, asked), _TORCH.logprobs(logits, _bounded(asked, vocab)), strict=True)
+    for (index, _, _), (mine, its) in zip(asked, pairs, strict=True):
+        peak = float(logits[index].nan_to_num(0.0, 0.0, 0.0).abs().amax())
+        _near(mine, its, 1e-5 * max(1.0, peak))
+    return len(choices)
+
+
+def _bounded(asked: list[tuple[int, int, int | None]], vocab: int) -> list[tuple[int, int, int | None]]:
+    """With lists that are no longer than the vocabulary, as torch insists."""
+    return [(index, token_id, top and min(top, vocab)) for index, token_id, top in asked]
+
+
+def _near(mine: Logprobs, its: Logprobs, tolerance: float) -> None:
+    values = [(mine[0], its[0])]
+    assert (mine[1] is None) == (its[1] is None), "a list that nobody asked for, or none"
+    if mine[1] is not None and its[1] is not None:
+        ids = [token_id for token_id, _ in mine[1]]
+        assert len(ids) == len(set(ids)) == len(its[1]), "another number of likeliest tokens"
+        values += [(first, second) for (_, first), (_, second) in zip(mine[1], its[1], strict=True)]
+    assert all(a == b or math.isclose(a, b, abs_tol=tolerance) for a, b in values), "other logprobs than torch's"
+
+
+def _spoil(draw: random.Random, row: Tensor) -> None:
+    """Leave a row as it is, or make some of its logits equal, huge, infinite or no number."""
+    places = [draw.randrange(len(row)) for _ in range(3)]
+    kind = draw.choice(["kept", "kept", "equal", "huge", "minus", "nan", "plus"])
+    if kind == "equal":
+        row[:] = row.round()
+    elif kind == "huge":
+        row[places] = draw.choice([3e38, -3e38, 1e5])
+    elif kind == "minus":
+        row[places[1:]] = -math.inf
+    elif kind == "nan":
+        row[places[0]] = math.nan
+    elif kind == "plus":
+        row[places[0]] = math.inf
 
 
 def wrong_call(selector: Selector, draw: random.Random) -> Callable[[], object]:
     """A call that must be refused."""
-    logits = _logits(draw)
+    logits = random_logits(draw)
     rows, vocab = logits.shape
     row = _row(draw, vocab)
     # Ids of counted tokens are a tensor's, so that they fit 64 bits.
@@ -77,7 +109,7 @@ def wrong_call(selector: Selector, draw: random.Random) -> Callable[[], object]:
     return draw.choice(calls)
 
 
-def _logits(draw: random.Random) -> Tensor:
+def random_logits(draw: random.Random) -> Tensor:
     """Float32 ``[rows, vocab]`` in a block of their own."""
     generator = torch.Generator().manual_seed(draw.randrange(2**32))
     rows, vocab = draw.choice([1, 1, 2, 5]), draw.choice(_VOCABS)
