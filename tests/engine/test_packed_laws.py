@@ -7,9 +7,8 @@ from dataclasses import replace
 from fake_runner import VOCAB
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packed_play import Arrival, answer_of, ids, make, play, request
+from packed_play import Arrival, answer_of, ids, limits, make, play, request
 
-from engine.batching import BatchLimits
 from engine.drafting import MAX_ROWS, MAX_RUNNING
 
 EOS = (7,)
@@ -30,15 +29,7 @@ SAMPLING = st.fixed_dictionaries(
         "stop_token_ids": st.just((3,)),
     },
 )
-LIMITS = st.builds(
-    BatchLimits,
-    max_batch_size=st.integers(1, 8),
-    max_prefill_batch_size=st.integers(1, 4),
-    max_prefill_tokens=st.integers(1, 30),
-    prefill_chunk_size=st.none() | st.integers(1, 6),
-    mixed_prefill_tokens=st.integers(1, 8),
-    draft_tokens=st.integers(0, 4),
-)
+LIMITS = limits(st.integers(1, 30), st.integers(1, 6), st.integers(1, 8))
 
 
 @st.composite
@@ -68,7 +59,7 @@ def schedules(draw, largest=7, cancels=True):
 @st.composite
 def machines(draw, arrivals, rhythm=0.0):
     """An executor whose pool is often just large enough for the largest of the requests."""
-    page_size = draw(st.integers(1, 5) if rhythm == 0.0 else st.integers(1, 20))
+    page_size = draw(st.integers(1, 5) | st.just(9) if rhythm == 0.0 else st.integers(1, 20))
     options = {"page_size": page_size, "contiguous": draw(st.booleans()), "eos": EOS, "rhythm": rhythm}
     limits, growth = draw(LIMITS), draw(st.integers(0, 12))
     probe, _ = make(num_pages=1, **options)
@@ -82,6 +73,7 @@ def machines(draw, arrivals, rhythm=0.0):
     )
     num_pages = largest + draw(st.sampled_from([0, 0, 1, 2, 5, 20, 100]))
     options["cache_pages"] = draw(st.none() | st.integers(0, num_pages))
+    options["shortest_run"] = draw(st.sampled_from([1, 1, 2, 3, 8]))
     executor, fake = make(num_pages=num_pages, limits=limits, growth_tokens=growth, **options)
     return executor, fake, limits
 
