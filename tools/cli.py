@@ -31,16 +31,13 @@ def _serve(given: argparse.Namespace) -> int:
     from engine.text.tokenizer import tokenizer_from_folder
     from engine.types import AdapterError
     from handlers.adapters import adapter_book
-    from handlers.defaults import ModelDefaults
-    from handlers.server import run
-    from handlers.service import Service
     from tools.weights import ensure_default_model
     from tools.weights_source import WeightsError
 
     folder: Path | None = given.model
     if folder is None:
         try:
-            folder = ensure_default_model(lambda line: print(line, file=sys.stderr))
+            folder = ensure_default_model(_say)
         except WeightsError as error:
             return _failed(str(error))
     elif not folder.is_dir():
@@ -68,6 +65,7 @@ def _serve(given: argparse.Namespace) -> int:
             "adapters": bool(given.lora or given.lora_dir),
             "cpu_step": given.cpu_step,
             "cpu_variant": given.cpu_variant,
+            "cpu_weights": given.cpu_weights,
         },
         threads=given.threads,
     )
@@ -77,7 +75,16 @@ def _serve(given: argparse.Namespace) -> int:
         adapters = adapter_book(settings)
     except AdapterError as error:
         return _failed(str(error))
-    front = ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters)
+    front = ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters, on_progress=_say)
+    try:
+        front.begin()
+    except OSError as error:
+        return _failed(f"the engine process cannot be started: {error}")
+    # The engine loads beside these, which take nearly a second.
+    from handlers.defaults import ModelDefaults
+    from handlers.server import run
+    from handlers.service import Service
+
     return run(Service(settings, front, ModelDefaults.read(folder)))
 
 
@@ -158,6 +165,10 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         max_lora_rank=given.max_lora_rank,
         lora_dir=given.lora_dir,
     )
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _failed(reason: str) -> int:

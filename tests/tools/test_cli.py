@@ -58,6 +58,7 @@ def test_options_become_settings(tmp_path: Path) -> None:
         (["serve", "--token-timeout", "3601"], "whole number of seconds from 1 to 3600"),
         (["serve", "--e2e-timeout", "0"], "whole number of seconds from 1 to 65535"),
         (["serve", "--engine-hang-timeout", "0"], "above 0"),
+        (["serve", "--cpu-weights", "int4"], "invalid choice: 'int4' (choose from 'bf16', 'int8')"),
     ],
 )
 def test_a_bad_option_ends_with_a_sentence(
