@@ -28,7 +28,7 @@ from engine.prefix import SHORTEST_RUN
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
-from engine.sampling.sampler import Draw, Row, Sampler
+from engine.sampling.sampler import Draw, Row
 from engine.sampling.thinking import ThinkingLimit
 from engine.sequences import Group, RequestState
 from engine.stats import ExecutorStats
@@ -88,7 +88,6 @@ class PackedExecutor:
         self._admission = Admission(self._memory, self._limits.max_batch_size)
         self._forks = Forks(self._memory, self._admission)
         self._drafting = Drafting(self._limits.draft_tokens if runner.same_bits else 0, runner.page_size)
-        self._sampler = Sampler()
         self._device = torch.device(self.info.device)
         self._requests: dict[str, RequestState] = {}
         self._adapters: dict[int, int] = {}  # number of the load -> the runner's id
@@ -273,7 +272,7 @@ class PackedExecutor:
                 rows += part.span.wanted
         if logits.shape[0] != rows:
             raise RuntimeError(f"the runner gave {logits.shape[0]} rows of logits where {rows} were wanted")
-        draws = StepDraws(logits) if rows else None
+        draws = StepDraws(logits, self._runner.selector) if rows else None
         if looked is not None:
             looked.result()
         for part in step.parts:
@@ -319,7 +318,7 @@ class PackedExecutor:
     def _advance(self, draws: StepDraws, wanted: dict[Group, list[int]], rounds: dict[str, RequestRound]) -> None:
         """Give every group that has logits its next tokens."""
         rows = [(indices[0], group.state.rows[choice]) for group, indices in wanted.items() for choice in group.choices]
-        drawn = iter(draws.draw(self._sampler, rows))
+        drawn = iter(draws.draw(rows))
         for group, indices in wanted.items():
             state = group.state
             outcome = rounds[state.request.request_id]
@@ -343,7 +342,7 @@ class PackedExecutor:
             for part in going:
                 self._memory.commit(part.sequence)
             rows = [(wanted[part.group][part.accepted], part.group.state.rows[part.group.choices[0]]) for part in going]
-            drawn = iter(draws.draw(self._sampler, rows))
+            drawn = iter(draws.draw(rows))
             for part in going:
                 self._give(part.group, drawn, rounds[part.group.state.request.request_id])
 

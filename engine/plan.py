@@ -9,6 +9,7 @@ from typing import Protocol
 from torch import Tensor
 
 from engine.lora_config import LinearLayer
+from engine.sampling.selector import Selector
 from engine.types import ModelInfo
 
 AdapterTensors = Mapping[str, tuple[Tensor, Tensor]]
@@ -58,6 +59,8 @@ class ModelRunner(Protocol):
     bytes_per_page: int
     same_bits: bool
     """A row's logits are the same bits whatever is computed beside it: one token at a time, in a chunk, in company."""
+    selector: Selector
+    """Finds tokens in the logits that ``run`` gives."""
 
     def run(self, plan: Plan) -> Tensor:
         """Run one step and write the keys and values of all its rows.

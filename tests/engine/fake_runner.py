@@ -7,6 +7,7 @@ from hashlib import blake2b
 import numpy as np
 import torch
 
+from engine.sampling.selector import TorchSelector
 from engine.types import ModelInfo
 
 VOCAB = 16
@@ -34,6 +35,7 @@ class FakeRunner:
         self.contiguous_pages = contiguous
         self.same_bits = True
         self.bytes_per_page = 8 * page_size
+        self.selector = TorchSelector()
         self.pages = np.full((num_pages, page_size), GARBAGE, dtype=np.int64)
         self.plans = []
         self.tokens_run = 0

@@ -268,8 +268,10 @@ def test_merging_keeps_order_and_sums():
 @settings(max_examples=100, deadline=None)
 def test_several_tokens_in_one_round_are_those_of_several_rounds(text, stops, data):
     """One delta a choice, and joined the same text, tokens and end; each token has a share of its round's time."""
-    token_ids = [*MOCK.encode(text, add_special_tokens=False), EOS]
-    tokens = [StepToken(0, token_id, -0.5, ((token_id, -0.5),)) for token_id in token_ids]
+    tokens = [
+        StepToken(0, token_id, -0.5, ((token_id, -0.5),))
+        for token_id in [*MOCK.encode(text, add_special_tokens=False), EOS]
+    ]
     tokens[-1].finish_reason = "stop"
     asked = request(stop=stops, logprobs=1)
     found = []
