@@ -1262,6 +1262,39 @@ class Health(ContractModel):
     """
 
 
+class HealthMessage(ContractModel):
+    """
+    A state in one sentence, in MindIE's words.
+    """
+
+    message: StrictStr
+    """
+    What the state is.
+    """
+
+
+class TimedHealth(ContractModel):
+    """
+    A token came in time.
+    """
+
+    status: Literal["healthy"]
+    """
+    Always healthy; a failure is another status.
+    """
+
+
+class Stopped(ContractModel):
+    """
+    The end of a drain.
+    """
+
+    message: StrictStr
+    """
+    What ended, and how.
+    """
+
+
 class Error(ContractModel):
     """
     An error as MindIE's clients expect it, with more to act on.
