@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.context import SpawnProcess
 from typing import Protocol
 
-from engine.front_base import STOPPING, FrontBase, FrontCounts, State
+from engine.front_base import STOPPING, FrontBase, FrontCounts, LostCause, State
 from engine.generation import Generation
 from engine.link import EngineLink
 from engine.lora_book import AdapterBook
@@ -24,7 +24,7 @@ from engine.silence import HangLimits, Silence, cpu_seconds
 from engine.stats import EngineStats
 from engine.text.tokenizer import TextTokenizer
 from engine.types import AdapterSource, EngineError, ModelInfo, Request
-from engine.wire import AdapterLoaded, EngineCommand, EngineMessage, LoadFailed, LoadProgress, Quit, Ready, Round
+from engine.wire import AdapterLoaded, EngineCommand, EngineMessage, LoadFailed, LoadProgress, Ping, Quit, Ready, Round
 
 __all__ = ["EngineSpec", "Front", "Generation", "HangLimits", "Limits", "ProcessFront", "RestartPolicy", "State"]
 
@@ -45,6 +45,8 @@ class Front(Protocol):
     state: State
     failure: str | None
     """A sentence, when ``state`` is "down"."""
+    lost: LostCause | None
+    """Set when the engine is down and not started again."""
     engine_stats: EngineStats
     """The engine's state, as it said last; zeros while there is none."""
     counts: FrontCounts
@@ -91,6 +93,27 @@ class Front(Protocol):
         """
         ...
 
+    @property
+    def usage_percent(self) -> float:
+        """How loaded the engine is: its pages in use, or its batch, whichever is more, in percent."""
+        ...
+
+    async def wait_lost(self) -> LostCause:
+        """Wait until the engine is down and not started again; that may be for ever."""
+        ...
+
+    async def probe(self, timeout_s: float) -> None:
+        """Generate one token, in a place beside all requests that never waits in the queue.
+
+        Raises:
+            EngineError: loading, stopping or engine_down; timeout when it took longer; what went wrong in the engine.
+        """
+        ...
+
+    def cut(self) -> None:
+        """End what runs: it fails as stopping."""
+        ...
+
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests and let the running ones finish; those left after ``timeout_s`` fail as stopping."""
         ...
@@ -120,7 +143,9 @@ class _Engine:
     """Of its model, when that is loaded."""
     awaited: set[int] = field(default_factory=set)
     """Adapters that it must load before requests may come."""
-    load_failure: str | None = None
+    load_failure: LoadFailed | None = None
+    asked: bool = False
+    """It has been asked for a sign of life, and has said nothing since."""
     hung: bool = False
     over: bool = False
 
@@ -196,7 +221,6 @@ class ProcessFront(FrontBase):
 
     async def _launch(self) -> None:
         """Start a process and listen to it; it reports when it is ready."""
-        self._restarting = False
         if self.state == "draining":
             return
         self._set_state("loading")
@@ -209,6 +233,7 @@ class ProcessFront(FrontBase):
             _log.exception("the engine process could not be started")
             mine.close()
             self._engine = None
+            self.lost = "other"
             self._set_state("down", _NOT_STARTED)
             return
         finally:
@@ -227,9 +252,12 @@ class ProcessFront(FrontBase):
             engine = self._engine
             if engine is None or engine.link is None or engine.process.pid is None:
                 continue
-            loading = self.state == "loading"
+            loading = engine.info is None or bool(engine.awaited)
             stats = self.engine_stats
-            owes = loading or bool(self._running) or stats.received != self._sent or not stats.idle
+            owes = loading or engine.asked or bool(self._running) or stats.received != self._sent or not stats.idle
+            if not owes:
+                engine.asked = owes = True
+                self._send(Ping())
             cpu_s = cpu_seconds(engine.process.pid) if owes else None
             if engine.silence.hangs(owes=owes, loading=loading, cpu_s=cpu_s):
                 _log.error("the engine process does not answer any more; it is killed")
@@ -238,6 +266,7 @@ class ProcessFront(FrontBase):
 
     def _on_message(self, engine: _Engine, message: EngineMessage) -> None:
         engine.silence.broken()
+        engine.asked = False
         match message:
             case Round(outputs, stats):
                 self._receive(outputs, stats)
@@ -254,25 +283,36 @@ class ProcessFront(FrontBase):
                 if failure is not None and number in engine.awaited:
                     sentence = f"The adapter {self.adapters.name_of(number)!r} cannot be loaded: {failure}"
                     if self.info is None:
-                        engine.load_failure = sentence
+                        engine.load_failure = LoadFailed(sentence, "weights")
                     else:
                         _log.error("%s It is left out.", sentence)
                 self._adapter_answered(message)
                 if number in engine.awaited:
                     engine.awaited.discard(number)
                     self._begin_when_loaded(engine)
-            case LoadFailed(sentence):
-                engine.load_failure = sentence
+            case LoadFailed():
+                engine.load_failure = message
 
     def _begin_when_loaded(self, engine: _Engine) -> None:
-        """Requests may come once the model and its adapters are there."""
+        """Requests may come once the model and its adapters are there, and a token has been generated."""
         if engine.awaited or engine.info is None:
             return
         if engine.load_failure is not None:
             self._send(Quit())  # its end is reported like that of an engine without a model
             return
         self.info = engine.info
-        if self.state == "loading":
+        self._spawn_task(self._warm_up(engine))
+
+    async def _warm_up(self, engine: _Engine) -> None:
+        """An engine that cannot generate is as good as dead."""
+        try:
+            await self._probe(None)  # silence has its own limits
+        except EngineError as error:
+            if engine is self._engine and self.state == "loading" and engine.link is not None:
+                _log.error("the engine generates nothing: %s", error.message)
+                engine.link.end()
+            return
+        if engine is self._engine and self.state == "loading":
             self._set_state("ready")
 
     def _on_end(self, engine: _Engine) -> None:
@@ -290,7 +330,8 @@ class ProcessFront(FrontBase):
             return
         if engine.load_failure is not None and self.info is None:
             # The first load says what is wrong with the model or the machine; another try would say the same.
-            self._set_state("down", engine.load_failure)
+            self.lost = engine.load_failure.cause
+            self._set_state("down", engine.load_failure.sentence)
             return
         now = time.monotonic()
         self._deaths.append(now)
@@ -299,11 +340,11 @@ class ProcessFront(FrontBase):
         if len(self._deaths) >= self._restart.max_deaths:
             sentence = _GIVEN_UP.format(deaths=len(self._deaths), minutes=self._restart.window_s / 60)
             _log.error(sentence)
+            self.lost = "deaths"
             self._set_state("down", sentence)
             return
         _log.error("the engine process ended; it is started again")
         self.counts.engine_restarts += 1
-        self._restarting = True
         self._set_state("down", why)
         self._spawn_task(self._launch())
 

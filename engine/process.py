@@ -22,7 +22,8 @@ from engine.executor import Executor
 from engine.heap import IDLE_S, trimmer
 from engine.lora_loading import AdapterLoading
 from engine.scheduler import EngineBroken, Scheduler
-from engine.wire import Channel, LoadAdapter, LoadFailed, LoadProgress, Quit, Ready, Round, UnloadAdapter
+from engine.types import LoadFailureCause
+from engine.wire import Channel, LoadAdapter, LoadFailed, LoadProgress, Ping, Quit, Ready, Round, UnloadAdapter
 
 KEPT_PRODUCTS = 256
 """Matrix products, by shape, whose machine code stays: those of some fifty numbers of rows."""
@@ -49,6 +50,8 @@ class EngineSpec:
     threads: int | None = None
     """For arithmetic; None takes OMP_NUM_THREADS, and without that all usable cores. See :mod:`engine.step_threads`."""
     log_level: int = logging.WARNING
+    trace: bool = True
+    """Log where a failure to load came from; its sentence is told in any case."""
 
 
 def usable_cores() -> int:
@@ -101,6 +104,8 @@ def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
     while True:
         idle = not scheduler.has_work
         commands = channel.receive(wait=idle, timeout_s=None if trimmed else IDLE_S)
+        asked = Ping() in commands
+        commands = [command for command in commands if command != Ping()]
         if idle and not commands and not trimmed:
             trim()
         trimmed = idle and (trimmed or not commands)
@@ -125,7 +130,7 @@ def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
                 raise SystemExit(1) from broken
         stats = scheduler.stats
         changed = stats != told
-        if changed or outputs is not None:
+        if changed or asked or outputs is not None:
             channel.send(Round(outputs or [], stats if changed else None))
             told = stats
 
@@ -155,10 +160,19 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
     except (EOFError, ConnectionError):
         raise
     except Exception as error:
-        logging.getLogger(__name__).exception("the engine did not load")
-        channel.send(LoadFailed(str(error) or type(error).__name__))
+        if spec.trace:
+            logging.getLogger(__name__).exception("the engine did not load")
+        channel.send(LoadFailed(str(error) or type(error).__name__, _cause(error)))
         return None
     return executor
+
+
+def _cause(error: Exception) -> LoadFailureCause:
+    """What a failure to load is about; exceptions that know it say so in ``cause``."""
+    if isinstance(error, OSError):
+        return "weights"
+    cause: LoadFailureCause = getattr(error, "load_failure_cause", "other")
+    return cause
 
 
 def _die_with_parent() -> None:

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from handlers.exit_codes import CONFIG, CRASH_LOOP, WEIGHTS
 from tools.load.options import add_options
-from tools.server_options import FEATURES, MODEL_TYPES, add_contract, add_engine, not_negative, read_profile
+from tools.server_options import FEATURES, MODEL_TYPES, add_contract, add_engine, add_life, not_negative, read_profile
 
 if TYPE_CHECKING:
     from handlers.settings import Settings
@@ -21,7 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the process's exit code."""
     given = _parser().parse_args(arguments)
-    code: int = given.run(given)
+    try:
+        code: int = given.run(given)
+    except Exception as error:
+        if getattr(given, "trace", True):
+            raise
+        return _failed(f"{type(error).__name__}: {error} (--trace shows where)", CRASH_LOOP)
     return code
 
 
@@ -42,14 +48,14 @@ def _serve(given: argparse.Namespace) -> int:
         try:
             folder = ensure_default_model(lambda line: print(line, file=sys.stderr))
         except WeightsError as error:
-            return _failed(str(error))
+            return _failed(str(error), WEIGHTS)
     elif not folder.is_dir():
-        return _failed(f"{folder} is not a folder")
+        return _failed(f"{folder} is not a folder", WEIGHTS)
     folder = folder.resolve()
     try:
         tokenizer = tokenizer_from_folder(folder)
     except (OSError, ValueError) as error:
-        return _failed(f"the tokenizer of {folder.name} cannot be used: {error}")
+        return _failed(f"the tokenizer of {folder.name} cannot be used: {error}", WEIGHTS)
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
     settings = replace(_settings(given, name), weights_name=folder.name)
     spec = EngineSpec(
@@ -69,13 +75,14 @@ def _serve(given: argparse.Namespace) -> int:
             "cpu_variant": given.cpu_variant,
         },
         threads=given.threads,
+        trace=given.trace,
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
-    hang = HangLimits(given.engine_hang_timeout, given.engine_step_limit)
+    hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
     try:
         adapters = adapter_book(settings)
     except AdapterError as error:
-        return _failed(str(error))
+        return _failed(str(error), CONFIG)
     front = ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters)
     return run(Service(settings, front, ModelDefaults.read(folder)))
 
@@ -94,7 +101,7 @@ def _mock(given: argparse.Namespace) -> int:
     try:
         adapters = adapter_book(settings)
     except AdapterError as error:
-        return _failed(str(error))
+        return _failed(str(error), CONFIG)
     front = MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000, adapters=adapters)
     return run(Service(settings, front))
 
@@ -118,6 +125,8 @@ DEFAULT_NAME = "SmolLM2-135M-Instruct"
 
 
 def _settings(given: argparse.Namespace, model_name: str) -> Settings:
+    from handlers.health_limits import HealthLimits
+    from handlers.planes import Planes
     from handlers.settings import LoraModule, Settings
 
     profile = given.profile
@@ -125,6 +134,9 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         model_name=model_name,
         host=given.host,
         port=given.port,
+        planes=Planes(given.management_host, given.management_port, given.metrics_port, given.allow_all_zero_ip),
+        health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
+        instances=getattr(given, "instances", 1),
         metrics=given.metrics,
         max_n=given.max_n,
         max_seq_len=given.max_seq_len,
@@ -159,9 +171,9 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
     )
 
 
-def _failed(reason: str) -> int:
+def _failed(reason: str, code: int) -> int:
     print(f"mindspec: {reason}", file=sys.stderr)
-    return 1
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -173,10 +185,12 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--dtype", default="auto", choices=["auto", "float32", "float16", "bfloat16"])
     add_engine(serve)
     add_contract(serve)
+    add_life(serve)
     serve.set_defaults(run=_serve, profile=())
 
     mock = commands.add_parser("mock", help="serve made-up text under the same contract", description=_mock.__doc__)
     add_contract(mock)
+    add_life(mock)
     mock.add_argument(
         "--profile",
         type=read_profile,
