@@ -330,14 +330,16 @@ class FrontBase(ABC):
 
     async def change(self) -> None:
         """Wait until the state changes or the last request ends."""
-        change = asyncio.get_running_loop().create_future()
+        await self.next_change()
+
+    def next_change(self) -> asyncio.Future[None]:
+        """Done when the state changes or the last request ends the next time."""
+        change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changed.add(change)
-        try:
-            await change
-        finally:
-            self._changed.discard(change)
+        change.add_done_callback(self._changed.discard)
+        return change
 
     def _announce(self) -> None:
-        for change in self._changed:
+        for change in list(self._changed):
             if not change.done():
                 change.set_result(None)

@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ class EngineSpec:
     """Requests that may wait for room; None: any number."""
     threads: int | None = None
     """For arithmetic; None takes OMP_NUM_THREADS, and without that all usable cores. See :mod:`engine.step_threads`."""
+    memory_share: float = 1.0
+    """This process's part of the memory that nobody has set a size for; factories that have it get it."""
     log_level: int = logging.WARNING
     trace: bool = True
     """Log where a failure to load came from; its sentence is told in any case."""
@@ -67,6 +69,14 @@ def usable_cores() -> int:
 def _threads_by_environment() -> int | None:
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) if first.isdecimal() and int(first) > 0 else None
+
+
+def divided(spec: EngineSpec, instances: int) -> EngineSpec:
+    """The spec of one of several processes that share this machine's cores and memory."""
+    if instances == 1:
+        return spec
+    threads = spec.threads or _threads_by_environment() or usable_cores()
+    return replace(spec, threads=max(1, threads // instances), memory_share=spec.memory_share / instances)
 
 
 def run_engine(front: socket.socket, spec: EngineSpec) -> None:
@@ -152,6 +162,8 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
             torch.set_num_threads(threads)
         kwargs = dict(spec.kwargs)
         parameters = inspect.signature(factory).parameters
+        if "memory_share" in parameters:
+            kwargs.setdefault("memory_share", spec.memory_share)
         if "threads" in parameters:
             kwargs.setdefault("threads", asked_threads)
         if "on_progress" in parameters:

@@ -34,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _serve(given: argparse.Namespace) -> int:
     """Serve a model folder, or the embedded default model."""
     from engine.front import EngineSpec, HangLimits, Limits, ProcessFront
+    from engine.multi_front import MultiFront
+    from engine.process import divided
     from engine.text.tokenizer import tokenizer_from_folder
     from engine.types import AdapterError
     from handlers.adapters import adapter_book
@@ -79,11 +81,15 @@ def _serve(given: argparse.Namespace) -> int:
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
     hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
+    spec = divided(spec, settings.instances)
     try:
-        adapters = adapter_book(settings)
+        fronts = [
+            ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapter_book(settings))
+            for _ in range(settings.instances)
+        ]
     except AdapterError as error:
         return _failed(str(error), CONFIG)
-    front = ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters)
+    front = fronts[0] if len(fronts) == 1 else MultiFront(fronts)
     return run(Service(settings, front, ModelDefaults.read(folder)))
 
 

@@ -33,6 +33,7 @@ def build_native(
     *,
     page_size: int,
     memory_bytes: int | None = None,
+    memory_share: float = 1.0,
     max_tokens: int | None = None,
     threads: int = 1,
     variant: str | None = None,
@@ -45,6 +46,7 @@ def build_native(
         loaded: unchanged; not needed afterwards.
         page_size: tokens of a page, a multiple of 32.
         memory_bytes: for keys and values; None takes a share of what the machine has.
+        memory_share: this process's part of that share, where several serve.
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         threads: that compute, the caller's among them.
         variant: of ``variants.VARIANTS`` by name; None takes the best.
@@ -72,7 +74,7 @@ def build_native(
         raise NativeUnavailable(f"its library cannot be loaded: {error}") from error
     pool = ThreadPool(library, threads)
     packed = pack(library, pool, found, [probe.rules[layer].window for layer in range(len(found.layers))], page_size)
-    num_pages = pool_bytes(memory_bytes) // page_bytes(packed, page_size)
+    num_pages = pool_bytes(memory_bytes, memory_share) // page_bytes(packed, page_size)
     if max_tokens is not None:
         num_pages = min(num_pages, -(-max_tokens // page_size))
     runner = NativeRunner(library, pool, packed, loaded.info, num_pages=num_pages, positions=positions)
