@@ -77,8 +77,9 @@ class MultiFront:
         executors = [entry.executor for entry in stats]
         memories = [entry.memory for entry in executors if entry.memory is not None]
         memory = MemoryStats._make(map(sum, zip(*memories, strict=True))) if memories else None
-        executor = ExecutorStats._make((*map(sum, zip(*(entry[:-1] for entry in executors), strict=True)), memory))
-        received, queued = (sum(entry[place] for entry in stats) for place in (0, 1))
+        counts = [(entry.running, entry.waiting, entry.unstarted, entry.preemptions) for entry in executors]
+        executor = ExecutorStats._make((*map(sum, zip(*counts, strict=True)), memory))
+        received, queued = sum(entry.received for entry in stats), sum(entry.queued for entry in stats)
         return EngineStats(received, queued, all(entry.full for entry in stats), executor)
 
     @property

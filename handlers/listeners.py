@@ -121,5 +121,11 @@ def _open(address: Address, planes: set[Plane], allow_all_zero: bool) -> Listene
 
 def _is_all_zero(host: str) -> bool:
     """Whether a host, however it is written, means all addresses. Raises OSError for one that is none."""
+    if not host:
+        return True
+    with contextlib.suppress(OSError):
+        return socket.inet_aton(host) == bytes(4)
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host.partition("%")[0]).is_unspecified
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return any(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]).is_unspecified for entry in found)
