@@ -84,7 +84,7 @@ async def test_a_deadline_outside_1_to_600_is_no_path(seconds: str) -> None:
 
 async def test_a_loading_server_is_live_but_not_ready() -> None:
     """The engine process has been started, and no token has come from it."""
-    front = ProcessFront(mock_tokenizer(), EngineSpec("tests.engine.fake_executor:waiting_for_ever"))
+    front = ProcessFront(mock_tokenizer(), EngineSpec("tests.engine.fake_executor:waiting_for_ever"), stop_grace_s=0.1)
     async with started(Service(Settings("mock"), front)) as client:
         found = await seen(client)
         timed = await client.get("/health/timed-1")
@@ -96,7 +96,7 @@ async def test_a_loading_server_is_live_but_not_ready() -> None:
 
 async def test_a_server_is_not_ready_before_a_token_has_come() -> None:
     """The model is loaded, and its first step never ends."""
-    front = ProcessFront(mock_tokenizer(), EngineSpec("tests.engine.fake_executor:blocking_at_once"))
+    front = ProcessFront(mock_tokenizer(), EngineSpec("tests.engine.fake_executor:blocking_at_once"), stop_grace_s=0.1)
     async with started(Service(Settings("mock"), front)) as client:
         await until(lambda: front.info is not None)
         found = await seen(client)
