@@ -23,6 +23,7 @@ from engine.lora_files import read_adapter
 from engine.memory import KVMemory
 from engine.paged_memory import PagedMemory
 from engine.plan import AdapterTensors, ModelRunner
+from engine.prefix import SHORTEST_RUN
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
@@ -52,6 +53,7 @@ class PackedExecutor:
         growth_tokens: int = GROWTH_TOKENS,
         grammars: GrammarCompiler | None = None,
         cache_bytes: int | None = None,
+        shortest_run: int = SHORTEST_RUN,
     ) -> None:
         """Args:
         runner: the model and its pages.
@@ -59,6 +61,7 @@ class PackedExecutor:
         growth_tokens: room that a new extent has beyond its tokens; for runners with ``contiguous_pages`` only.
         grammars: of the model; without it no request may have one.
         cache_bytes: so much memory may become used for the sake of what is cached; None: all that the pages take.
+        shortest_run: tokens of a cached page that are worth a copy of it where the rest differs.
         """
         self.info = runner.info
         pool_tokens = runner.num_pages * runner.page_size
@@ -74,9 +77,9 @@ class PackedExecutor:
         self._limits = limits or BatchLimits()
         soft_limit = None if cache_bytes is None else cache_bytes // runner.bytes_per_page
         self._memory: KVMemory = (
-            ExtentMemory(runner, growth_tokens, soft_limit)
+            ExtentMemory(runner, growth_tokens, soft_limit, shortest_run=shortest_run)
             if runner.contiguous_pages
-            else PagedMemory(runner, soft_limit)
+            else PagedMemory(runner, soft_limit, shortest_run=shortest_run)
         )
         self._admission = Admission(self._memory, self._limits.max_batch_size)
         self._forks = Forks(self._memory, self._admission)

@@ -71,6 +71,14 @@ class ModelRunner(Protocol):
         """
         ...
 
+    def copy_beginning(self, source: int, target: int, tokens: int) -> None:
+        """Copy what a page holds of its first ``tokens`` tokens, in order with ``copy_pages``.
+
+        What ``target`` has behind them is then like a page that was never written: it need not be as it was, and does
+        no harm. ``source`` may be ``target``.
+        """
+        ...
+
     def adapter_layers(self) -> Mapping[str, LinearLayer]:
         """The layers that adapters may change, by name; the same at any time and for any thread.
 

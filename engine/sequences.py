@@ -27,8 +27,12 @@ class KVSequence:
     """Tokens whose keys and values are in the pages."""
     keys: list[bytes] = field(default_factory=list)
     """Of the first full pages, as far as they were needed."""
-    offered: int = 0
-    """Pages from the first one that the index has been told of, or got from it."""
+    told: int = 0
+    """Computed tokens from the first one that the index has been told of, or came from it."""
+    tell_at: int = 0
+    """Computed tokens with which the index is told again."""
+    source: int | None = None
+    """The page of which a part was copied when it started."""
 
     @property
     def left(self) -> int:

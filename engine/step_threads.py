@@ -5,99 +5,100 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-
-import torch
 
 LARGE_STEP_ROWS = 64
-"""A step of so many rows is long between two meetings of its threads, so that all of them always pay."""
-PROBE_EVERY = 32
-"""Steps of a size between two trials of the other number of threads; more while the trials show a clear loser."""
-_PROBE_EVERY_AT_MOST = 256
-_PROBE_STEPS = 3
-_SETTLING_STEPS = 1
-"""Steps at the begin of a trial that do not count: sleeping threads wake up in them."""
-_CLEAR_LOSS = 1.15
-_NEW_WEIGHT = 0.25
-"""Weight of a new time in its running mean."""
-
-
-@dataclass(slots=True)
-class _Size:
-    """What is known of steps of one size."""
-
-    current: int
-    means: dict[int, float] = field(default_factory=dict)
-    """Running mean of the seconds a step takes, by threads."""
-    warm: bool = False
-    """A first step of this size has been; its time is one of caches that fill."""
-    since_probe: int = 0
-    probe_every: int = PROBE_EVERY
-    probing: int = 0
-    """Steps left of a running trial."""
+"""A step of so many rows is long between two meetings of its threads, so that all of them nearly always pay."""
+_SLOW = 1.5
+"""Steps that take on average this many times as long as usual are slow."""
+_SLOW_STEPS = 4
+"""So many in a row bring a trial."""
+_TRIAL_STEPS = 3
+_BETTER = 0.9
+"""The other way must take less than this part of the time to be taken."""
+_FORGET = 1.002
+"""What is usual grows by this factor with each step, until a step is faster: contexts grow, too."""
+_FIRST_S = 0.5
+_LONGEST_S = 8.0
+"""How long a decision holds: doubled as long as it is confirmed."""
+_EXPLORED_FIRST = 4
+"""After so many steps together comes a trial without cause: what is usual may have been slow from the start."""
+_EXPLORED_MOST = 512
+"""The same at most: doubled with each trial that is lost."""
 
 
 class StepThreads:
-    """Chooses the threads of each step by the times of the steps before, by number of rows.
+    """Chooses the threads of each step by the times of the steps before.
 
-    Small steps have hundreds of operators of some ten microseconds, at whose ends all threads meet. Where each has a
-    core of its own, more threads are faster; where one of them shares its core with a neighbour, every meeting waits
-    until it runs again, and one thread alone is up to four times as fast. Nobody tells which case it is, and it
-    changes within seconds; so the other number is tried now and then. The choice changes no bit of the results:
-    oneDNN and the attention operators split work by output, not along a sum.
+    Threads meet hundreds of times in a step. Where each has a core of its own, more are faster; where one of them
+    shares its core with a busy process, every meeting waits until it runs again, and one alone is up to four times as
+    fast. Nobody tells which case it is, and it changes within seconds. Times are compared as multiples of what steps
+    of as many rows usually take on all threads. The choice changes no bit of the results: work is split by output,
+    not along a sum.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.perf_counter) -> None:
         """Args:
-        most: threads of a large step.
+        most: threads of a large step, and of all steps at first.
         clock: seconds.
         """
         self._most = most
         self._clock = clock
-        self._sizes: dict[int, _Size] = {}
+        self._usual: dict[int, float] = {}
+        """Seconds by rows."""
+        self._alone = False
+        self._until = 0.0
+        """The next trial comes no earlier."""
+        self._hold_s = _FIRST_S
+        self._slow_steps = 0
+        self._steps = 0
+        self._explored = _EXPLORED_FIRST
+        self._trial: list[float] | None = None
+        """Ratios of the trial that runs, of the way that is not in use."""
+        self._recent = 1.0
+        """A running mean of the ratios of the way in use."""
 
     @contextmanager
     def step(self, rows: int) -> Iterator[int]:
-        """Run one step of so many rows inside; gives its number of threads, which torch has been told."""
-        if self._most == 1 or rows == 0:
+        """Run one step of so many rows inside; gives the number of threads that it shall run on."""
+        if self._most == 1 or not 0 < rows < LARGE_STEP_ROWS:
             yield self._most
             return
-        size = self._sizes.setdefault(rows.bit_length(), _Size(self._most))
-        threads = self._most if rows >= LARGE_STEP_ROWS else self._choose(size)
-        torch.set_num_threads(threads)
-        began = self._clock()
-        yield threads
-        if rows < LARGE_STEP_ROWS:
-            self._record(size, threads, self._clock() - began)
+        together = self._alone == (self._trial is not None)
+        began_s = self._clock()
+        yield self._most if together else 1
+        self._note(rows, together, self._clock() - began_s)
 
-    def _choose(self, size: _Size) -> int:
-        return self._other(size) if size.probing else size.current
-
-    def _record(self, size: _Size, threads: int, seconds: float) -> None:
-        if not size.warm:
-            size.warm = True
+    def _note(self, rows: int, together: bool, spent_s: float) -> None:
+        usual = self._usual.get(rows)
+        if together:
+            usual = spent_s if usual is None else min(spent_s, usual * _FORGET)
+            self._usual[rows] = usual
+        elif usual is None:
+            # The first steps of this size are on one thread: take them for as slow as the others.
+            usual = self._usual[rows] = spent_s / self._recent
+        ratio = spent_s / usual
+        if self._trial is not None:
+            self._trial.append(ratio)
+            if len(self._trial) == _TRIAL_STEPS:
+                self._decide(sorted(self._trial)[_TRIAL_STEPS // 2])
             return
-        if size.probing:
-            size.probing -= 1
-            if size.probing >= _PROBE_STEPS - _SETTLING_STEPS:
-                return
-            if size.probing == _PROBE_STEPS - _SETTLING_STEPS - 1:
-                size.means.pop(threads, None)  # the times of the last trial say nothing of now
-        mean = size.means.get(threads, seconds)
-        size.means[threads] = mean + _NEW_WEIGHT * (seconds - mean)
-        if size.probing:
+        self._recent += 0.3 * (ratio - self._recent)
+        self._steps += 1
+        self._slow_steps = self._slow_steps + 1 if self._recent > _SLOW else 0
+        if self._clock() < self._until:
             return
-        size.since_probe += 1
-        mine, others = size.means.get(size.current), size.means.get(self._other(size))
-        if threads != size.current:  # a trial has ended
-            size.since_probe = 0
-            clear = mine is not None and others is not None and others > mine * _CLEAR_LOSS
-            size.probe_every = min(size.probe_every * 2, _PROBE_EVERY_AT_MOST) if clear else PROBE_EVERY
-        if mine is not None and others is not None and others < mine:
-            size.current = self._other(size)
-            size.since_probe, size.probe_every = 0, PROBE_EVERY
-        elif size.since_probe >= size.probe_every or others is None:
-            size.probing = _PROBE_STEPS
+        if self._alone or self._slow_steps >= _SLOW_STEPS or self._steps >= self._explored:
+            self._trial = []
 
-    def _other(self, size: _Size) -> int:
-        return 1 if size.current == self._most else self._most
+    def _decide(self, ratio: float) -> None:
+        """End a trial whose median was ``ratio``."""
+        changes = ratio < _BETTER * self._recent
+        confirmed = not changes and (self._alone or self._slow_steps >= _SLOW_STEPS)
+        self._hold_s = min(2 * self._hold_s, _LONGEST_S) if confirmed else _FIRST_S
+        self._explored = _EXPLORED_FIRST if changes else min(2 * self._explored, _EXPLORED_MOST)
+        if changes:
+            self._alone = not self._alone
+            self._recent = ratio
+        self._until = self._clock() + self._hold_s
+        self._trial = None
+        self._slow_steps = self._steps = 0

@@ -58,7 +58,8 @@ class TorchRunner:
     @torch.inference_mode()
     def run(self, plan: Plan) -> Tensor:
         """See ``ModelRunner.run``."""
-        with self._threads.step(sum(len(span.token_ids) for span in plan.spans)):
+        with self._threads.step(sum(len(span.token_ids) for span in plan.spans)) as threads:
+            torch.set_num_threads(threads)
             return self._run(plan)
 
     def _run(self, plan: Plan) -> Tensor:
@@ -94,6 +95,11 @@ class TorchRunner:
             if run_ends:
                 self.pool.copy(source[begin] * size, target[begin] * size, (end - begin) * size)
                 begin = end
+
+    def copy_beginning(self, source: int, target: int, tokens: int) -> None:
+        """See ``ModelRunner.copy_beginning``; a sequence reads nothing behind its own tokens, so they may stay."""
+        if source != target:
+            self.pool.copy(source * self.page_size, target * self.page_size, tokens)
 
     def adapter_layers(self) -> Mapping[str, LinearLayer]:
         """See ``ModelRunner.adapter_layers``."""

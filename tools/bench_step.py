@@ -88,7 +88,7 @@ def _decode_case(runners: dict[str, ModelRunner], rows: int, context: int) -> di
     from engine.attention.cpu import CpuStep
     from engine.torch_runner import TorchRunner
 
-    plan = _decode_plan(rows, context, next(iter(runners.values())))
+    plan = decode_plan(rows, context, next(iter(runners.values())))
     parts: dict[str, Callable[[], object]] = {}
     for name, runner in runners.items():
         parts[name] = partial(runner.run, plan)
@@ -100,7 +100,7 @@ def _decode_case(runners: dict[str, ModelRunner], rows: int, context: int) -> di
     return parts
 
 
-def _decode_plan(rows: int, context: int, runner: ModelRunner) -> Plan:
+def decode_plan(rows: int, context: int, runner: ModelRunner) -> Plan:
     """Rows with contexts that differ by up to a tenth, in extents of one size."""
     from engine.plan import Plan, Span
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from ctypes import byref
 from weakref import finalize
@@ -13,11 +12,13 @@ from torch import Tensor
 from engine.lora_config import LinearLayer
 from engine.native.batch import Bounds, batch_arrays, checked_pages
 from engine.native.library import Library, MappedMemory, ThreadPool
-from engine.native.pacing import Pacing
 from engine.native.packing import PackedModel
 from engine.plan import AdapterTensors, Plan
+from engine.step_threads import StepThreads
 from engine.types import AdapterError, ModelInfo
 
+_SLOT_BLOCK = 32
+"""Slots of a page that attention reads together; BLOCK in src/tile.h."""
 _NO_ADAPTERS = "The native CPU step cannot add adapters; --cpu-step torch can."
 
 
@@ -60,7 +61,7 @@ class NativeRunner:
         self._library = library
         self._pool = pool
         self._packed = packed
-        self._pacing = Pacing(pool.threads)
+        self._threads = StepThreads(pool.threads)
         self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
         self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
         self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)
@@ -81,10 +82,8 @@ class NativeRunner:
         arrays = batch_arrays(plan, self._bounds)
         logits = torch.empty(len(arrays.wanted_rows), vocab)
         rows = len(arrays.token_ids)
-        together = self._pacing.together(rows)
-        begin = time.perf_counter()
-        failed = self._library.run_step(self._step, byref(arrays.as_c()), logits.data_ptr(), int(together))
-        self._pacing.note(rows, together, time.perf_counter() - begin)
+        with self._threads.step(rows) as threads:
+            failed = self._library.run_step(self._step, byref(arrays.as_c()), logits.data_ptr(), int(threads > 1))
         if failed:
             raise MemoryError(f"the system gives no room for a step of {rows} rows")
         return logits
@@ -101,6 +100,28 @@ class NativeRunner:
         self._library.copy_pages(
             self.pages.address, self.bytes_per_page, sources.ctypes.data, targets.ctypes.data, len(sources)
         )
+
+    def copy_beginning(self, source: int, target: int, tokens: int) -> None:
+        """See ``ModelRunner.copy_beginning``.
+
+        Raises:
+            ValueError: a page is out of bounds, or it has not so many tokens.
+        """
+        checked_pages((source, target), self.num_pages)
+        if not 0 < tokens <= self.page_size:
+            raise ValueError(f"a page has no {tokens} tokens, but {self.page_size}")
+        model = self._packed.model
+        dim, filled = int(model.head_dim), -(-tokens // _SLOT_BLOCK) * _SLOT_BLOCK
+        # Keys and values of 32 slots lie together in either layout, see pages_ in src/step.h.
+        cells = self.pages.tensor().view(torch.bfloat16)
+        cells = cells.view(self.num_pages, int(model.layers * model.kv_heads), 2, self.page_size * dim)
+        if source != target:
+            cells[target, :, :, : filled * dim] = cells[source, :, :, : filled * dim]
+        # Attention reads whole blocks, and gives the slots behind the last token weight 0: they must be finite.
+        values = cells[target, :, 1, : filled * dim].view(-1, filled // 2, dim, 2)
+        values[:, (tokens + 1) // 2 :] = 0
+        if tokens % 2:
+            values[:, tokens // 2, :, 1] = 0
 
     def adapter_layers(self) -> Mapping[str, LinearLayer]:
         """See ``ModelRunner.adapter_layers``. Raises AdapterError always."""

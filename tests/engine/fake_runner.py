@@ -33,6 +33,7 @@ class FakeRunner:
         self.plans = []
         self.tokens_run = 0
         self.copied = 0
+        self.parts_copied = 0
         self.loads = 100
         self.fail_in = None
         """Raise in so many calls of ``run`` from now."""
@@ -77,6 +78,17 @@ class FakeRunner:
         for old, new in zip(source, target, strict=True):
             self.pages[new] = self.pages[old]
         self.copied += len(target)
+
+    def copy_beginning(self, source, target, tokens):
+        """See ``ModelRunner.copy_beginning``; what is behind is no entry of anything."""
+        if self.fail_copies:
+            raise RuntimeError("no copy")
+        assert 0 < tokens <= self.page_size
+        beginning = self.pages[source, :tokens].copy()
+        assert GARBAGE not in beginning, "a part is copied that was never computed"
+        self.pages[target] = GARBAGE
+        self.pages[target, :tokens] = beginning
+        self.parts_copied += 1
 
     def load_adapter(self, name, tensors):
         """See ``ModelRunner.load_adapter``; ``tensors`` is a number that goes into all hashes."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 import torch
 from fake_runner import VOCAB, FakeRunner, context_logits
+from hypothesis import strategies as st
 
 from engine.batching import BatchLimits
 from engine.packed_executor import PackedExecutor
+from engine.prefix import SHORTEST_RUN
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
@@ -18,6 +20,18 @@ from engine.types import Request, RequestFailure, SamplingParams, StepOutput, St
 
 CPU = torch.device("cpu")
 STEP_LIMIT = 5000
+
+
+def limits(prefill_tokens, chunk_size, mixed_tokens):
+    """A strategy for the limits of a batch, given those that depend on the prompts' lengths."""
+    return st.builds(
+        BatchLimits,
+        max_batch_size=st.integers(1, 8),
+        max_prefill_batch_size=st.integers(1, 4),
+        max_prefill_tokens=prefill_tokens,
+        prefill_chunk_size=st.none() | chunk_size,
+        mixed_prefill_tokens=mixed_tokens,
+    )
 
 
 def request(request_id, prompt, **sampling):
@@ -79,11 +93,12 @@ class Played:
     steps: int = 0
 
 
-def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, **runner):
+def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, shortest_run=SHORTEST_RUN, **runner):
     """(executor, its fake runner)."""
     fake = FakeRunner(eos=eos, **runner)
     cache_bytes = None if cache_pages is None else cache_pages * fake.bytes_per_page
-    return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, cache_bytes=cache_bytes), fake
+    options = {"cache_bytes": cache_bytes, "shortest_run": shortest_run}
+    return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, **options), fake
 
 
 def play(executor, arrivals, max_batch_size=None):

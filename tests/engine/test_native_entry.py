@@ -79,6 +79,23 @@ def test_pages_are_copied_whole(step: NativeRunner) -> None:
     memory.zero_()
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "count", "said"),
+    [
+        (PAGES, 0, 1, "a page is 12, outside of 0..11"),
+        (0, -1, 1, "a page is -1, outside of 0..11"),
+        (0, 1, 0, "a page has no 0 tokens, but 32"),
+        (0, 1, 33, "a page has no 33 tokens, but 32"),
+    ],
+)
+def test_wrong_copies_of_a_part_are_refused(
+    step: NativeRunner, source: int, target: int, count: int, said: str
+) -> None:
+    """Page ids out of bounds, and more or fewer tokens than a page can have."""
+    with pytest.raises(ValueError, match=said.replace(".", r"\.")):
+        step.copy_beginning(source, target, count)
+
+
 def test_a_step_of_more_rows_than_any_before_runs(step: NativeRunner) -> None:
     """The rows' memory grows as it is needed."""
     small = step.run(Plan([Span([0], 0, tokens(3), True)], 0))

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_models import PAGE, model, need_native, runner
-from packed_play import Arrival, play, request
+from packed_play import Arrival, limits, play, request
 
-from engine.batching import BatchLimits
 from engine.native.runner import NativeRunner
 from engine.packed_executor import PackedExecutor
 from engine.types import ModelInfo
@@ -32,14 +31,7 @@ SAMPLING = st.fixed_dictionaries(
         "logprobs": st.integers(0, 2),
     },
 )
-LIMITS = st.builds(
-    BatchLimits,
-    max_batch_size=st.integers(1, 8),
-    max_prefill_batch_size=st.integers(1, 4),
-    max_prefill_tokens=st.integers(8, 200),
-    prefill_chunk_size=st.none() | st.integers(3, 50),
-    mixed_prefill_tokens=st.integers(1, 60),
-)
+LIMITS = limits(st.integers(8, 200), st.integers(3, 50), st.integers(1, 60))
 
 
 @dataclass
@@ -96,7 +88,7 @@ def test_every_answer_is_the_one_alone(step: NativeRunner, data: st.DataObject) 
         for arrival in arrivals
     )
     few = FewPages(step, min(step.num_pages, largest + data.draw(st.sampled_from([0, 0, 1, 3, 30]))))
-    executor = PackedExecutor(few, limits)
+    executor = PackedExecutor(few, limits, shortest_run=data.draw(st.sampled_from([1, 5, 8])))
     played = play(executor, arrivals, limits.max_batch_size)
     assert played.failures == []
     for arrival in arrivals:

@@ -88,6 +88,25 @@ def test_a_shared_prefix_gives_the_bits_of_ones_own(case: tuple[NativeRunner, An
     assert torch.equal(step.run(Plan([fork], 0))[0], wanted)
 
 
+@pytest.mark.parametrize("shared", [1, 8, 31, 32])
+@pytest.mark.parametrize("same_page", [False, True])
+def test_a_copied_part_of_a_page_gives_the_bits_of_ones_own(
+    case: tuple[NativeRunner, Any], shared: int, same_page: bool
+) -> None:
+    """Whatever the page holds behind it, not numbers either; also where the page is used again itself."""
+    step, _ = case
+    (wanted,) = step.run(Plan([span(0, 0, PROMPT[:60])], 0))
+    step.run(Plan([span(1, 0, PROMPT[:shared], False)], 0))
+    parent, own = span(1, 0, [0]).pages[0], span(2, shared, PROMPT[shared:60])
+    width = int(step._packed.model.head_dim)
+    values = step.pages.tensor().view(torch.bfloat16).view(step.num_pages, -1, 2, PAGE // 2, width, 2)[parent, :, 1]
+    for slot in range(shared, PAGE):
+        values[:, slot // 2, :, slot % 2] = torch.nan
+    own.pages = [parent if same_page else own.pages[0], *own.pages[1:]]
+    step.copy_beginning(parent, own.pages[0], shared)
+    assert torch.equal(step.run(Plan([own], 0))[0], wanted)
+
+
 def test_what_an_earlier_owner_left_does_not_matter(case: tuple[NativeRunner, Any]) -> None:
     """Pages full of NaN: nothing of it comes through, although a kernel reads beyond the last token."""
     step, _ = case

@@ -7,9 +7,7 @@ from dataclasses import replace
 from fake_runner import VOCAB
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packed_play import Arrival, answer_of, ids, make, play, request
-
-from engine.batching import BatchLimits
+from packed_play import Arrival, answer_of, ids, limits, make, play, request
 
 EOS = (7,)
 LAW = settings(max_examples=80, deadline=None)
@@ -29,14 +27,7 @@ SAMPLING = st.fixed_dictionaries(
         "stop_token_ids": st.just((3,)),
     },
 )
-LIMITS = st.builds(
-    BatchLimits,
-    max_batch_size=st.integers(1, 8),
-    max_prefill_batch_size=st.integers(1, 4),
-    max_prefill_tokens=st.integers(1, 30),
-    prefill_chunk_size=st.none() | st.integers(1, 6),
-    mixed_prefill_tokens=st.integers(1, 8),
-)
+LIMITS = limits(st.integers(1, 30), st.integers(1, 6), st.integers(1, 8))
 
 
 @st.composite
@@ -66,7 +57,7 @@ def schedules(draw, largest=7, cancels=True):
 @st.composite
 def machines(draw, arrivals):
     """An executor whose pool is often just large enough for the largest of the requests."""
-    page_size = draw(st.integers(1, 5))
+    page_size = draw(st.integers(1, 5) | st.just(9))
     options = {"page_size": page_size, "contiguous": draw(st.booleans()), "eos": EOS}
     limits, growth = draw(LIMITS), draw(st.integers(0, 12))
     probe, _ = make(num_pages=1, **options)
@@ -80,6 +71,7 @@ def machines(draw, arrivals):
     )
     num_pages = largest + draw(st.sampled_from([0, 0, 1, 2, 5, 20, 100]))
     options["cache_pages"] = draw(st.none() | st.integers(0, num_pages))
+    options["shortest_run"] = draw(st.sampled_from([1, 1, 2, 3, 8]))
     executor, fake = make(num_pages=num_pages, limits=limits, growth_tokens=growth, **options)
     return executor, fake, limits
 

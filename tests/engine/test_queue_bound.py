@@ -93,6 +93,13 @@ class PipedFront(FrontBase):
         self.reports.append((outputs, self.engine.stats))
         return [output for output in outputs if isinstance(output, RequestFailure)]
 
+    def begin(self, requests):
+        """So many requests are sent, and both sides know of them."""
+        answers = [self.ask() for _ in range(requests)]
+        self.turn()
+        self.hear()
+        return answers
+
     def hear(self):
         """The front takes the reports."""
         while self.reports:
@@ -121,9 +128,7 @@ async def test_the_queue_is_bounded_where_memory_is_what_is_short():
 async def test_what_is_on_its_way_counts_when_the_engine_is_full():
     """Two wait as the engine said, one more has been sent: the queue of three is full before the engine sees it."""
     front = PipedFront(room=1, max_batch_size=100, max_queue=3)
-    answers = [front.ask() for _ in range(3)]
-    front.turn()
-    front.hear()
+    answers = front.begin(3)
     assert front.waiting == 2
     answers.append(front.ask())
     assert front.waiting == 3
@@ -138,9 +143,7 @@ async def test_what_is_on_its_way_counts_when_the_engine_is_full():
 async def test_a_place_that_came_free_is_not_refused():
     """The running request has ended, so of the one that waits nothing will be left: the next may wait in its place."""
     front = PipedFront(room=1, max_batch_size=100, max_queue=1)
-    answers = [front.ask() for _ in range(2)]
-    front.turn()
-    front.hear()
+    answers = front.begin(2)
     assert front.try_to_ask() is None
     front.executor.ending.add("1:r")
     front.turn()

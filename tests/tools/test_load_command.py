@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -235,3 +236,13 @@ def test_a_stop_signal_ends_the_bench_and_its_servers(tmp_path: Path) -> None:
     assert bench.returncode == 1
     assert "interrupted" in errors
     assert [pid for pid in started if process_stat(pid) is not None] == []
+
+
+async def test_a_server_is_not_started_on_a_port_that_is_taken(tmp_path: Path) -> None:
+    """Whoever listens there would be measured in its place."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server = Server(ServerSpec("late", Address("127.0.0.1", port), "m", command=("sleep", "60")), tmp_path)
+        with pytest.raises(ServerError, match=rf"^late: process {os.getpid()} listens on port {port} already\.$"):
+            await server.start(1)
+    assert not server.roots

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.load.events import StreamedAnswer
-from tools.load.figures import Figures, Ratio, medians, percentile, ratio, turn_figures
+from tools.load.figures import Figures, Ratio, decode_figures, medians, percentile, ratio, turn_figures
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,35 @@ def test_failed_answers_count_in_no_figure() -> None:
 def test_an_answer_of_one_token_has_no_time_per_token() -> None:
     """There is nothing after the first."""
     assert "tpot_p50_ms" not in turn_figures([answer(0.5, 0.5, 1)], 1.0)
+
+
+def streamed(sent_s: float, times_s: list[float], tokens: int) -> StreamedAnswer:
+    """An answer whose events came at these times after it was asked for."""
+    first_s, last_s = times_s[0], times_s[-1]
+    return StreamedAnswer(sent_s=sent_s, first_s=first_s, last_s=last_s, output_tokens=tokens, times_s=times_s)
+
+
+def test_decoding_is_measured_while_all_decode() -> None:
+    """Of one answer 1 to 5 s, of the other 3 to 6: both decode from 3 to 5, at 1 and at 0.5 s a token.
+
+    The median pace of 750 ms makes 2 / 0.75 tokens a second for both together.
+    """
+    slow = streamed(0, [1, 2, 3, 4, 5], 5)
+    fast = streamed(2, [1, 1.5, 2, 2.5, 3, 4], 6)
+    assert decode_figures([slow, fast]) == {"decode_ms": pytest.approx(750), "decode_tok_s": pytest.approx(2 / 0.75)}
+
+
+def test_events_of_several_tokens_count_as_many() -> None:
+    """Three events a second apart with six tokens: half a second a token."""
+    assert decode_figures([streamed(0, [1, 2, 3], 6)])["decode_ms"] == pytest.approx(500)
+
+
+def test_without_a_common_span_there_is_no_decode_figure() -> None:
+    """One ended before the other began; one failed; there were none."""
+    early, late = streamed(0, [1, 2, 3], 3), streamed(5, [1, 2, 3], 3)
+    assert decode_figures([early, late]) == {}
+    assert decode_figures([early, StreamedAnswer(failure="broke off")]) == {}
+    assert decode_figures([]) == {}
 
 
 def test_medians_leave_out_rounds_without_the_figure() -> None:

@@ -188,11 +188,26 @@ def test_cases_have_the_loads_that_their_names_say() -> None:
     assert numbers("c1") == (1, 4, 124, 64, 0)
     assert numbers("c16") == (16, 32, 124, 64, 0)
     assert numbers("c8+half") == (8, 16, 124, 64, 0.5)
+    assert numbers("d16") == (16, 16, 32, 160, 0)
     assert numbers("long") == (1, 2, 2000, 16, 0)
     assert numbers("prefix") == (4, 16, 1500, 16, 0)
 
 
-@pytest.mark.parametrize("name", ["c0", "c", "prefill", "c4+whole", ""])
+def test_only_decode_cases_are_one_wave() -> None:
+    """Elsewhere a client has a further request, so that prompts come between."""
+    names = ["c1", "c16", "d1", "d8", "long", "prefix"]
+    assert [name for name in names if case(name, 64).one_wave] == ["d1", "d8"]
+
+
+async def test_a_decode_case_sends_all_at_once() -> None:
+    """d4: four requests of 160 tokens beside each other, and none after them."""
+    sender = Sender()
+    await make_rounds(sender).turn(FakeServer("a", []), case("d4", 6), 0)
+    assert sender.most_at_once == 4
+    assert [body["max_tokens"] for body in sender.bodies] == [8, 8, 160, 160, 160, 160]
+
+
+@pytest.mark.parametrize("name", ["c0", "d0", "d8+half", "c", "prefill", "c4+whole", ""])
 def test_an_unknown_case_is_refused(name: str) -> None:
     """With the names that there are."""
     with pytest.raises(ValueError, match="there are c1, c4"):

@@ -11,6 +11,8 @@ from tools.load.prompts import Prompts
 SHORT_TOKENS: Final = 124
 LONG_TOKENS: Final = 2000
 SHARED_TOKENS: Final = 1500
+DECODE_PROMPT: Final = 32
+DECODE_TOKENS: Final = 160
 BRIEF_ANSWER: Final = 16
 """Output tokens where the prompt is what is measured."""
 NEIGHBOUR_CORES: Final = 0.5
@@ -32,6 +34,11 @@ class Case:
     neighbour_cores: float = 0.0
     """Cores that a process beside the server uses meanwhile."""
 
+    @property
+    def one_wave(self) -> bool:
+        """All its requests are sent at once, and no other follows."""
+        return self.requests == self.concurrency
+
     def prompts(self, prompts: Prompts, load: int) -> list[str]:
         """Its prompts; another ``load`` number makes others of equal length."""
         make = prompts.sharing if self.kind == "sharing" else prompts.separate
@@ -42,7 +49,8 @@ def case(name: str, output_tokens: int) -> Case:
     """A case by its name.
 
     Args:
-        name: ``c8``: 8 clients; ``c8+half``: the same beside a process that uses half a core; ``long``; ``prefix``.
+        name: ``c8``: 8 clients; ``c8+half``: the same beside a process that uses half a core; ``d8``: decoding alone, 8
+            short prompts at once; ``long``; ``prefix``.
         output_tokens: of the ``c`` cases.
 
     Raises:
@@ -55,9 +63,13 @@ def case(name: str, output_tokens: int) -> Case:
         title = f"16 requests share {SHARED_TOKENS:,} tokens, 4 clients"
         shown = ("wall_s", "ttft_p50_ms", "ttft_p99_ms")
         return Case(name, title, "sharing", 4, 16, SHARED_TOKENS, BRIEF_ANSWER, shown)
+    if found := re.fullmatch(r"d([1-9]\d{0,2})", name):
+        rows = int(found[1])
+        figures = ("decode_tok_s", "decode_ms")
+        return Case(name, f"decoding of {rows} at once", "separate", rows, rows, DECODE_PROMPT, DECODE_TOKENS, figures)
     found = re.fullmatch(r"c([1-9]\d{0,2})(\+half)?", name)
     if found is None:
-        raise ValueError(f"{name!r} is no case: there are c1, c4, c16 and so on, c4+half and so on, long and prefix")
+        raise ValueError(f"{name!r} is no case: there are c1, c4, c16, c4+half, d8 and so on, long and prefix")
     clients = int(found[1])
     return Case(
         name=name,

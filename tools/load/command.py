@@ -21,6 +21,7 @@ from typing import Any, Final
 from tools.load.cases import Case, case
 from tools.load.client import Address
 from tools.load.host import MemoryProbe
+from tools.load.limits import limits_of
 from tools.load.progress import Progress
 from tools.load.prompts import Prompts, token_counter
 from tools.load.quiet import read, wait_until_quiet
@@ -37,7 +38,8 @@ def run(given: argparse.Namespace) -> int:
         servers = chosen_servers(given)
         names = [name for name in given.cases.split(",") if name]
         cases = [case(name, given.tokens) for name in names if name != START]
-        prompts = Prompts(token_counter(_tokenizer_folder(given.tokenizer)), random.randrange(1_000_000))
+        folder = _tokenizer_folder(given.tokenizer)
+        prompts = Prompts(token_counter(folder), random.randrange(1_000_000))
     except (ValueError, OSError) as error:
         print(f"mindspec bench: {error}", file=sys.stderr)
         return 1
@@ -54,6 +56,7 @@ def run(given: argparse.Namespace) -> int:
         logs: Path = given.logs or Path(scratch)
         logs.mkdir(parents=True, exist_ok=True)
         bench = Bench([Server(spec, logs) for spec in servers], cases, prompts, given, START in names, save)
+        bench.found.limits = limits_of(folder)
         try:
             asyncio.run(bench.run())
         except ServerError as error:

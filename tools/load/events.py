@@ -60,14 +60,21 @@ class StreamedAnswer:
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     text: str = ""
-    gaps_s: list[float] = field(default_factory=list)
-    """Between events with text."""
+    sent_s: float = 0.0
+    """When it was asked for, on a clock that all answers of a load share."""
+    times_s: list[float] = field(default_factory=list)
+    """Of the events with text."""
+
+    @property
+    def gaps_s(self) -> list[float]:
+        """Between events with text."""
+        return [later - earlier for earlier, later in pairwise(self.times_s)]
 
 
 def streamed_answer(done: Exchange) -> StreamedAnswer:
     """The figures of one exchange."""
     reply = read(done)
-    answer = StreamedAnswer(ended_s=done.ended_s - done.sent_s)
+    answer = StreamedAnswer(ended_s=done.ended_s - done.sent_s, sent_s=done.sent_s)
     if reply.status != 200:
         shown = reply.body.decode("utf-8", "replace")[:300]
         answer.failure = f"HTTP {reply.status}: {shown}" if reply.status else f"no answer ({done.ending})"
@@ -94,7 +101,7 @@ def streamed_answer(done: Exchange) -> StreamedAnswer:
         answer.failure = "the stream held no text"
         return answer
     answer.first_s, answer.last_s, answer.text = times[0], times[-1], "".join(texts)
-    answer.gaps_s = [later - earlier for earlier, later in pairwise(times)]
+    answer.times_s = times
     if not answer.counted:
         answer.output_tokens = len(times)
     return answer

@@ -23,6 +23,8 @@ class Figure:
 
 FIGURES: Final[Mapping[str, Figure]] = {
     "output_tok_s": Figure("output tok/s", more_is_better=True),
+    "decode_tok_s": Figure("decode tok/s", more_is_better=True),
+    "decode_ms": Figure("ms per token"),
     "prefill_tok_s": Figure("prefill tok/s", more_is_better=True),
     "wall_s": Figure("wall s"),
     "ttft_p50_ms": Figure("TTFT p50 ms"),
@@ -84,6 +86,28 @@ def turn_figures(answers: Sequence[StreamedAnswer], wall_s: float) -> Figures:
     if prefill:
         found["prefill_tok_s"] = statistics.median(prefill)
     return found
+
+
+def decode_figures(answers: Sequence[StreamedAnswer]) -> Figures:
+    """Decoding alone, of answers that were asked for at once: from the last one's first token to the first one's end.
+
+    ``decode_ms`` is the median over answers of their mean time per token within that span, ``decode_tok_s`` what all
+    get together at that pace. Where the server counted the tokens, an event stands for an equal part of them. Without
+    figures where an answer failed, or where less than two events of one lie within the span.
+    """
+    if not answers or any(answer.failure is not None or not answer.times_s for answer in answers):
+        return {}
+    begin_s = max(answer.sent_s + answer.first_s for answer in answers)
+    end_s = min(answer.sent_s + answer.last_s for answer in answers)
+    paces = []
+    for answer in answers:
+        inside = [at_s for at_s in answer.times_s if begin_s <= answer.sent_s + at_s <= end_s]
+        if len(inside) < 2:
+            return {}
+        tokens = (len(inside) - 1) * answer.output_tokens / len(answer.times_s)
+        paces.append((inside[-1] - inside[0]) / tokens)
+    pace_s = statistics.median(paces)
+    return {"decode_ms": pace_s * 1e3, "decode_tok_s": len(answers) / pace_s} if pace_s > 0 else {}
 
 
 def medians(rounds: Sequence[Figures]) -> Figures:

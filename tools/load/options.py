@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-_CASES: Final = "start,c1,c4,c8,c16,long,prefix"
+_CASES: Final = "start,c1,c4,c8,c16,d8,d16,long,prefix"
 _DESCRIPTION: Final = """Compare the speed of inference servers that speak OpenAI's POST /v1/completions, on this
 machine. The first server is compared with the others: the same load goes to each in turns, round by round. Servers that
 wait for their turn are frozen (SIGSTOP), so that an idle one that polls or spins costs the others nothing. Without any
@@ -24,7 +24,7 @@ def add_options(bench: argparse.ArgumentParser) -> None:
         "--cases",
         default=_CASES,
         metavar="NAME,...",
-        help=f"of start, c1, c4, ..., c4+half, ..., long, prefix (default: {_CASES})",
+        help=f"of start, c1, c4, ..., c4+half, ..., d8, d16, ..., long, prefix (default: {_CASES})",
     )
     add("--rounds", type=int, default=5, metavar="N", help="alternating rounds; the medians are shown (default: 5)")
     add("--tokens", type=int, default=64, metavar="N", help="output tokens of the c cases (default: 64)")

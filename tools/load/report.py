@@ -12,6 +12,7 @@ from typing import Any
 from tools.load.cases import Case
 from tools.load.figures import FIGURES, Figures, Ratio, medians, ratio
 from tools.load.host import changed_speed
+from tools.load.limits import PEAK_BY, Limits, limit_line
 from tools.load.rounds import Patience, Turn
 
 _MISSING = "–"
@@ -33,6 +34,8 @@ class Comparison:
     """Per server: the cold start and the warm ones."""
     memory_mb: dict[str, float] = field(default_factory=dict)
     """Per server, at the end."""
+    limits: Limits | None = None
+    """Of the first server, where its model's weights are at hand."""
 
     def of(self, server: str, case: str) -> list[Figures]:
         """The figures of each round, in order; empty for a round without a result."""
@@ -118,6 +121,23 @@ def speed_line(found: Comparison) -> str:
     )
 
 
+def distance(found: Comparison) -> list[str]:
+    """How far the first server is from the limits of the machine, one line a case that says it."""
+    if found.limits is None:
+        return []
+    first = found.servers[0]
+    lines = [
+        limit_line(found.limits, case, [turn for turn in found.turns if (turn.server, turn.case) == (first, case.name)])
+        for case in found.cases
+    ]
+    said = [f"  {line}" for line in lines if line]
+    if not said:
+        return []
+    peak = f"{found.limits.peak_gflop_s:.0f} GFLOP/s ({PEAK_BY})"
+    weights = f"{found.limits.weight_bytes / 1e6:.0f} MB of weights at the memory speed beside each turn"
+    return [f"{first} and the limits, the longer of {weights} and of products at {peak}:", *said]
+
+
 def text(found: Comparison) -> str:
     """The whole report."""
     lines = [table(found), ""]
@@ -126,7 +146,7 @@ def text(found: Comparison) -> str:
             f"Medians of {found.rounds} alternating rounds. Ratios: above 1 {found.servers[0]} is better; "
             "the median of the rounds' own ratios, and their range."
         )
-    lines += [line for line in (speed_line(found),) if line]
+    lines += [line for line in (speed_line(found), *distance(found)) if line]
     doubted = doubts(found)
     lines += [f"! {doubt}" for doubt in doubted] or [
         f"Others used less than {found.patience.below_cores:g} cores in every turn."
@@ -160,6 +180,8 @@ def as_json(found: Comparison, settings: dict[str, Any]) -> dict[str, Any]:
         },
         "starts": found.starts,
         "memory_mb": found.memory_mb,
+        "limits": asdict(found.limits) if found.limits else None,
+        "distance": distance(found),
         "doubts": doubts(found),
         "turns": [asdict(turn) for turn in found.turns],
     }

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from tools.load.cases import Case
 from tools.load.client import Address, Exchange, exchange
 from tools.load.events import streamed_answer
-from tools.load.figures import Figures, turn_figures
+from tools.load.figures import Figures, decode_figures, turn_figures
 from tools.load.neighbour import neighbour
 from tools.load.prompts import Prompts
 from tools.load.quiet import Reading, Usage, usage, wait_until_quiet
@@ -171,7 +171,7 @@ class Rounds:
             server=spec.name,
             case=case.name,
             round=number,
-            figures=turn_figures(answers, wall_s),
+            figures=turn_figures(answers, wall_s) | (decode_figures(answers) if case.one_wave else {}),
             usage=seen,
             memory_gb_s=(speed_before, speed_after),
             noisy=seen.disturbance >= self._patience.below_cores,

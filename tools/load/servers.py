@@ -131,6 +131,9 @@ class Server:
         return f"HTTP {reply.status}" if reply.status else "no connection"
 
     def _spawn(self, command: tuple[str, ...], cold: bool) -> float:
+        if (other := listener(self.spec.address.port)) is not None:
+            # It would answer in place of the server, which could not listen.
+            raise ServerError(f"{self.spec.name}: process {other} listens on port {self.spec.address.port} already.")
         if cold:
             self.forget_caches()
             self._caches = {name: tempfile.mkdtemp(prefix="mindspec-bench-") for name in self.spec.fresh}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from engine.text.parsers.family import ToolFamily
-from engine.text.parsers.json_calls import pass_object_on
-from engine.text.parsers.source import SPACE, NotACall, Reading, Source
+from engine.text.parsers.json_calls import read_arguments
+from engine.text.parsers.source import SPACE, Reading, Source
 
 SECTION_BEGIN: Final = "<｜tool▁calls▁begin｜>"
 SECTION_END: Final = "<｜tool▁calls▁end｜>"
@@ -32,11 +32,7 @@ def _read(source: Source) -> Reading[None]:
     if fenced:
         yield from source.maybe("json")
         yield from source.skip(SPACE)
-    if (yield from source.peek()) != "{":
-        raise NotACall
-    source.begin_call(name)
-    yield from pass_object_on(source)
-    source.end_call()
+    yield from read_arguments(source, name)
     for closing in (_FENCE, CALL_END, SECTION_END) if fenced else (CALL_END, SECTION_END):
         yield from source.skip(SPACE)
         if (yield from source.maybe(closing)):

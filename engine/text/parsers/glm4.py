@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from engine.text.parsers.family import ToolFamily
-from engine.text.parsers.json_calls import pass_object_on
-from engine.text.parsers.source import SPACE, NotACall, Reading, Source
+from engine.text.parsers.json_calls import read_arguments
+from engine.text.parsers.source import SPACE, Reading, Source
 
 ASSISTANT: Final = "<|assistant|>"
 
@@ -25,11 +25,7 @@ def read_name_line(source: Source) -> Reading[str]:
 
 def _read(source: Source) -> Reading[None]:
     name = yield from read_name_line(source)
-    if (yield from source.peek()) != "{":
-        raise NotACall
-    source.begin_call(name)
-    yield from pass_object_on(source)
-    source.end_call()
+    yield from read_arguments(source, name)
 
 
 GLM4: Final = ToolFamily(

@@ -34,6 +34,15 @@ def pass_object_on(source: Source) -> Reading[None]:
         yield
 
 
+def read_arguments(source: Source, name: str) -> Reading[None]:
+    """Read a call whose name came before its object of arguments; NotACall where none begins here."""
+    if (yield from source.peek()) != "{":
+        raise NotACall
+    source.begin_call(name)
+    yield from pass_object_on(source)
+    source.end_call()
+
+
 def read_call(
     source: Source, arguments_keys: Collection[str], other_keys: Collection[str] | None = None
 ) -> Reading[None]:
@@ -62,10 +71,8 @@ def read_call(
             yield from source.literal(":")
             yield from source.skip(SPACE)
             if not certain and name is not None and key in arguments_keys and (yield from source.peek()) == "{":
-                source.begin_call(name)
                 certain = True
-                yield from pass_object_on(source)
-                source.end_call()
+                yield from read_arguments(source, name)
             else:
                 value = yield from read_value(source)
                 if key == "name":

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from engine.text.parsers.family import ToolFamily
-from engine.text.parsers.json_calls import pass_object_on, read_call
-from engine.text.parsers.source import SPACE, NotACall, Reading, Source
+from engine.text.parsers.json_calls import read_arguments, read_call
+from engine.text.parsers.source import SPACE, Reading, Source
 
 TOOL_CALLS: Final = "[TOOL_CALLS]"
 CALL_ID: Final = "[CALL_ID]"
@@ -44,11 +44,7 @@ def _read_one(source: Source) -> Reading[None]:
         yield from source.skip(_ID_CHARACTERS)  # the answer's calls get ids of their own
     yield from source.maybe(ARGS)
     yield from source.skip(SPACE)
-    if (yield from source.peek()) != "{":
-        raise NotACall
-    source.begin_call(name)
-    yield from pass_object_on(source)
-    source.end_call()
+    yield from read_arguments(source, name)
 
 
 MISTRAL: Final = ToolFamily(
