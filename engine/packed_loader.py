@@ -6,17 +6,20 @@ import gc
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 
 from engine.batching import BatchLimits
 from engine.executor import Executor
+from engine.forward import ModelMismatch
 from engine.grammar.compiler import GrammarCompiler
 from engine.loader import LoadedModel, load
 from engine.machine_memory import cache_bytes
 from engine.native.load import attempt, build_native
+from engine.native.packing import CpuWeights
 from engine.native.runner import NativeRunner
+from engine.native.variants import NativeUnavailable
 from engine.packed_executor import PackedExecutor
 from engine.plan import ModelRunner
 from engine.process import usable_cores
@@ -27,6 +30,8 @@ from engine.types import ModelInfo
 
 CpuStep = Literal["auto", "native", "torch"]
 """What computes on a CPU: the native step where it can, it or nothing, or torch."""
+
+_Built = TypeVar("_Built")
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +53,7 @@ def load_executor(
     adapters: bool = False,
     cpu_step: CpuStep = "auto",
     cpu_variant: str | None = None,
+    cpu_weights: CpuWeights = "bf16",
     native_cache: str | None = None,
     threads: int | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
@@ -68,23 +74,38 @@ def load_executor(
         adapters: requests may name adapters, which the native step cannot add.
         cpu_step: see ``CpuStep``.
         cpu_variant: the instruction set of the native step, of ``engine.native.variants``; None takes the best.
+        cpu_weights: of the native step; int8 ones are refused where it does not run.
         native_cache: the folder that the native step's library is kept in once it is built; None takes the usual one.
         threads: of the native step; None takes one a core, since it makes way for busy neighbours by itself.
         on_progress: gets a sentence before something that takes seconds.
 
     Raises:
         LoadError: not a servable model.
-        NativeUnavailable, ModelMismatch: the native step was asked for by name and cannot be had.
+        NativeUnavailable, ModelMismatch: the native step was asked for by name, or int8 weights, and cannot be had.
     """
     limits = BatchLimits(max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size)
 
     def native_first(loaded: LoadedModel) -> NativeRunner | None:
+        if cpu_weights == "int8":
+            try:
+                return int8_native(loaded)
+            except (NativeUnavailable, ModelMismatch) as reason:
+                raise type(reason)(f"int8 weights are for the native CPU step: {reason}") from reason
         if cpu_step == "torch" or (cpu_step == "auto" and not _suits(loaded)):
             return None
         if cpu_step == "auto" and adapters:
             _log.warning("the model runs on torch, slower: the native step cannot add adapters.")
             return None
-        build = build_native if cpu_step == "native" else attempt
+        return native(build_native if cpu_step == "native" else attempt, loaded)
+
+    def int8_native(loaded: LoadedModel) -> NativeRunner:
+        if cpu_step == "torch":
+            raise NativeUnavailable("torch was asked for.")
+        if cpu_step == "auto" and adapters:
+            raise NativeUnavailable("it cannot add adapters.")
+        return native(build_native, loaded)
+
+    def native(build: Callable[..., _Built], loaded: LoadedModel) -> _Built:
         return build(
             loaded,
             page_size=page_size,
@@ -92,6 +113,7 @@ def load_executor(
             memory_share=memory_share,
             threads=threads or usable_cores(),
             variant=cpu_variant,
+            weights=cpu_weights,
             cache=None if native_cache is None else Path(native_cache),
             on_progress=on_progress,
         )

@@ -75,6 +75,7 @@ def _serve(given: argparse.Namespace) -> int:
             "adapters": bool(given.lora or given.lora_dir),
             "cpu_step": given.cpu_step,
             "cpu_variant": given.cpu_variant,
+            "cpu_weights": given.cpu_weights,
         },
         threads=given.threads,
         trace=given.trace,

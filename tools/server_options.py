@@ -37,6 +37,12 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     add("--instances", type=_instances, default=1, metavar="N", help="engine processes that share the requests")
     add("--cpu-variant", metavar="NAME", help="the native step for avx512_bf16, avx512 or avx2; the best if absent")
     add(
+        "--cpu-weights",
+        choices=["bf16", "int8"],
+        default="bf16",
+        help="of the native step: as they are, or rounded to int8, which is faster for few requests at a time",
+    )
+    add(
         *("--engine-stall-seconds", "--engine-hang-timeout"),
         type=_above_0,
         default=60.0,

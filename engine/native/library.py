@@ -18,7 +18,11 @@ _SMAPS = Path("/proc/self/smaps")
 class CLinear(Structure):
     """``Linear`` of src/model.h."""
 
-    _fields_ = [("weights", c_void_p), ("bias", c_void_p), ("outputs", c_int64), ("inputs", c_int64)]
+    _fields_ = [
+        *((name, c_void_p) for name in ("weights", "scales", "bias")),
+        ("outputs", c_int64),
+        ("inputs", c_int64),
+    ]
 
 
 class CLayer(Structure):
@@ -132,6 +136,7 @@ class Library:
             self.new_pool = _function(loaded.mindspec_pool_new, c_void_p, c_int32)
             self.free_pool = _function(loaded.mindspec_pool_free, None, c_void_p)
             self.pack = _function(loaded.mindspec_pack, None, *[c_void_p] * 3, *[c_int64] * 5)
+            self.pack_int8 = _function(loaded.mindspec_pack_int8, None, *[c_void_p] * 4, *[c_int64] * 5)
             self.new_step = _function(loaded.mindspec_step_new, c_void_p, POINTER(CModel), c_void_p, c_void_p)
             self.free_step = _function(loaded.mindspec_step_free, None, c_void_p)
             self.run_step = _function(loaded.mindspec_step_run, c_int32, c_void_p, POINTER(CBatch), c_void_p, c_int32)

@@ -34,7 +34,7 @@ _AVX512 = "avx512f avx512bw avx512dq avx512vl fma"
 _AVX512_OPTIONS = "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma"
 
 VARIANTS = (
-    _variant("avx512_bf16", f"{_AVX512} avx512_bf16", f"{_AVX512_OPTIONS} -mavx512bf16"),
+    _variant("avx512_bf16", f"{_AVX512} avx512_bf16 avx512_vnni", f"{_AVX512_OPTIONS} -mavx512bf16 -mavx512vnni"),
     _variant("avx512", _AVX512, _AVX512_OPTIONS),
     _variant("avx2", "avx2 fma", "-mavx2 -mfma"),
 )

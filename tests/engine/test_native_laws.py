@@ -45,11 +45,12 @@ class FewPages:
         return getattr(self.behind, name)
 
 
-@pytest.fixture(scope="module", params=["llama", "gemma2"])
+@pytest.fixture(scope="module", params=[("llama", "bf16"), ("gemma2", "bf16"), ("llama tied", "int8")], ids=" ".join)
 def step(request: pytest.FixtureRequest, library_cache: Path) -> NativeRunner:
     """A runner whose EOS is 7."""
     need_native()
-    built = runner(model(request.param, vocab_size=VOCAB), library_cache)
+    family, weights = request.param
+    built = runner(model(family, vocab_size=VOCAB), library_cache, weights=weights)
     built.info = ModelInfo(VOCAB, built.info.max_position_embeddings, (7,), "bfloat16", "cpu", "tiny")
     return built
 

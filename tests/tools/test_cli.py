@@ -64,6 +64,7 @@ def test_options_become_settings(tmp_path: Path) -> None:
         (["serve", "--engine-stall-seconds", "0"], "above 0"),
         (["serve", "--instances", "11"], "whole number from 1 to 10"),
         (["mock", "--npu-usage-threshold", "101"], "whole number from 0 to 100"),
+        (["serve", "--cpu-weights", "int4"], "invalid choice: 'int4' (choose from 'bf16', 'int8')"),
     ],
 )
 def test_a_bad_option_ends_with_a_sentence(

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cfloat>
 
 #include "step.h"
 
@@ -56,6 +57,25 @@ MINDSPEC_API void mindspec_pack(void* pool, uint16_t* target, const uint16_t* so
       }
       for (int64_t k = 0; k < width; k += 2)
         for (int64_t i = 0; i < count; i++) std::memcpy(columns[i] + k * BLOCK, source + (first + i) * width + k, 4);
+    }
+  });
+}
+
+// Packs the same as int8, each row a multiple of its scale; scales[column] is 0 where a row is, and no number where it has one.
+MINDSPEC_API void mindspec_pack_int8(void* pool, int8_t* target, float* scales, const uint16_t* source, int64_t rows,
+                                     int64_t width, int64_t base, int64_t run, int64_t stride) {
+  Pool& threads = *static_cast<Pool*>(pool);
+  threads.run(true, [&](int thread) {
+    for (int64_t row = rows * thread / threads.active(); row < rows * (thread + 1) / threads.active(); row++) {
+      const uint16_t* from = source + row * width;
+      uint16_t most = 0;  // absolute values are in the order of their bits, and what is no number is the largest
+      for (int64_t k = 0; k < width; k++) most = std::max(most, uint16_t(from[k] & 0x7fff));
+      const int64_t column = base + row / run * stride + row % run;
+      int8_t* to = target + column / BLOCK * BLOCK * width + column % BLOCK * 2;
+      const float scale = scales[column] = float_of(most) / 127.f;
+      if (!(scale >= FLT_MIN && scale <= FLT_MAX)) continue;  // the memory is zeroed
+      for (int64_t k = 0; k < width; k += 2)
+        for (int64_t i = 0; i < 2; i++) to[k * BLOCK + i] = int8_t(std::nearbyint(float_of(from[k + i]) / scale));
     }
   });
 }

@@ -8,7 +8,7 @@
 
 #include "model.h"
 #include "pool.h"
-#include "tile.h"
+#include "tile_int8.h"
 
 namespace mindspec {
 
@@ -71,6 +71,7 @@ class Step {
   bool by_page_ = false;  // few rows: attention is shared out by page, and combined in a phase of its own
   int64_t items_at_once_ = 1;
   Buffer<float> residual_, branch_, qkv_, parts_;
+  Buffer<float> factors_;  // by row: what its fixed point numbers are multiples of, where it meets int8 weights
   Buffer<bf16> input_, inner_, queries_;
   std::vector<int> last_positions_;   // by sequence, of this step
   std::vector<int64_t> part_begins_;  // by row: its first part in `parts_`, counted in parts of one head
@@ -89,6 +90,7 @@ class Step {
   void norm(const float* values, const float* gains, bf16* out) const;
   void add_branch(int64_t row, const float* gains);
   void place(const Layer& layer, size_t index, int64_t row);
+  void fix(const Linear& linear, bf16* input, int64_t row);
   void clear_after(bf16* values, int64_t slot, int64_t row) const;
 
   // attention.cpp
@@ -118,6 +120,8 @@ class Step {
     for (int64_t row = count * thread / threads; row < count * (thread + 1) / threads; row++) f(row);
     pool_.barrier();
   }
+  void multiply_tile(const Linear& linear, int64_t block, const bf16* x, int64_t rows, int fetched, const char* ahead,
+                     int64_t step, float* y) const;
   template <class F>
   void product(int thread, const bf16* x, int64_t rows, const Linear& linear, F take);
 };
