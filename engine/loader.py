@@ -47,7 +47,14 @@ class LoadedModel:
     info: ModelInfo
 
 
-def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_remote_code: bool = False) -> LoadedModel:
+def load(
+    path: Path,
+    *,
+    dtype: str = "auto",
+    device: str | None = None,
+    trust_remote_code: bool = False,
+    tried: bool = True,
+) -> LoadedModel:
     """Load the model of a folder (safetensors, also in shards, or one GGUF file) or of a GGUF file.
 
     Nothing is fetched from a network, and no pickled weights are read. Code that lies in the folder runs only with
@@ -59,6 +66,7 @@ def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_re
             (AVX512_BF16 or AMX), else float32.
         device: a torch device; None takes CUDA where there is one, else the CPU.
         trust_remote_code: run model code from the folder.
+        tried: after :func:`try_out`; who does without has to compare the model's logits in another way.
 
     Raises:
         LoadError: not a servable model.
@@ -103,13 +111,24 @@ def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_re
         device=str(target),
         architecture=type(model).__name__,
     )
+    loaded = LoadedModel(model, info)
+    if tried:
+        try_out(loaded, name)
+    return loaded
+
+
+def try_out(loaded: LoadedModel, name: str) -> None:
+    """Run a few tokens; see :meth:`engine.forward.SequenceForward.self_check`.
+
+    Raises:
+        LoadError: the model, which the message calls ``name``, cannot be served.
+    """
     try:
-        SequenceForward(model, info.vocab_size).self_check()
+        SequenceForward(loaded.model, loaded.info.vocab_size).self_check()
     except ModelMismatch as error:
         raise LoadError(f"The model {name!r} cannot be served: {error}") from error
     except Exception as error:
         raise LoadError(f"The model {name!r} failed in a trial run of a few tokens: {_reason(error)}") from error
-    return LoadedModel(model, info)
 
 
 def resolve_dtype(name: str, device: torch.device, flags: frozenset[str]) -> torch.dtype:

@@ -14,7 +14,7 @@ from engine.batching import BatchLimits
 from engine.executor import Executor
 from engine.forward import ModelMismatch
 from engine.grammar.compiler import GrammarCompiler
-from engine.loader import LoadedModel, load
+from engine.loader import LoadedModel, load, try_out
 from engine.machine_memory import cache_bytes
 from engine.native.load import attempt, build_native
 from engine.native.packing import CpuWeights
@@ -120,8 +120,11 @@ def load_executor(
 
     runner: ModelRunner | LoadedModel
     if deterministic:
-        loaded = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code)
-        runner = native_first(loaded) or loaded
+        loaded = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code, tried=False)
+        found = native_first(loaded)
+        if found is None:
+            try_out(loaded, Path(path).name)
+        runner = found or loaded
         del loaded
     else:
         runner = load_runner(

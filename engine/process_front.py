@@ -9,7 +9,7 @@ import multiprocessing
 import socket
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from multiprocessing.context import SpawnProcess
 
@@ -71,6 +71,7 @@ class ProcessFront(FrontBase):
         hang: HangLimits | None = None,
         stop_grace_s: float = 5.0,
         adapters: AdapterBook | None = None,
+        on_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Args:
         tokenizer: the model's, for this side of the process boundary.
@@ -81,16 +82,20 @@ class ProcessFront(FrontBase):
         stop_grace_s: seconds that ``stop`` waits before it kills the process.
         adapters: those that every engine process begins with. One that cannot be loaded at the first start is a
             failure of that; at a later one it is left out.
+        on_progress: gets the sentences that an engine says while it loads.
         """
         super().__init__(tokenizer, limits or Limits(), adapters)
         self.progress: str | None = None
         """The latest sentence of a loading engine."""
+        self._on_progress = on_progress
         self._spec = replace(spec, max_batch_size=self.limits.max_batch_size, max_queue=self.limits.max_queue)
         self._restart = restart or RestartPolicy()
         self._hang = hang or HangLimits()
         self._stop_grace_s = stop_grace_s
         self._deaths: deque[float] = deque()
         self._engine: _Engine | None = None
+        self._begun: tuple[SpawnProcess, socket.socket] | None = None
+        """A process that was started before the loop."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
 
@@ -99,9 +104,19 @@ class ProcessFront(FrontBase):
         """Process id of the engine."""
         return self._engine.process.pid if self._engine else None
 
+    def begin(self) -> None:
+        """Start the engine process already, before there is a loop to ``start`` in: it loads meanwhile.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        atexit.register(self._kill)
+        self._begun = self._spawn()
+
     async def start(self) -> None:
         """See ``Front.start``."""
-        atexit.register(self._kill)
+        if self._begun is None:
+            atexit.register(self._kill)
         self._watching = asyncio.get_running_loop().create_task(self._watch())
         await self._launch()
 
@@ -151,22 +166,30 @@ class ProcessFront(FrontBase):
         if self.state == "draining":
             return
         self._set_state("loading")
-        mine, its = socket.socketpair()
-        process = multiprocessing.get_context("spawn").Process(target=run_engine, args=(its, self._spec), name="engine")
-        engine = self._engine = _Engine(process, Silence(self._hang))
+        begun, self._begun = self._begun, None
         try:
-            await asyncio.to_thread(process.start)
+            process, mine = begun if begun is not None else await asyncio.to_thread(self._spawn)
         except OSError:
             _log.exception("the engine process could not be started")
-            mine.close()
-            self._engine = None
             self.lost = "other"
             self._set_state("down", _NOT_STARTED)
             return
-        finally:
-            its.close()
+        engine = self._engine = _Engine(process, Silence(self._hang))
         engine.link = EngineLink(mine, lambda message: self._on_message(engine, message), lambda: self._on_end(engine))
         asyncio.get_running_loop().add_reader(process.sentinel, engine.link.end)
+
+    def _spawn(self) -> tuple[SpawnProcess, socket.socket]:
+        """A new engine process, and our end of the socket to it."""
+        mine, its = socket.socketpair()
+        process = multiprocessing.get_context("spawn").Process(target=run_engine, args=(its, self._spec), name="engine")
+        try:
+            process.start()
+        except OSError:
+            mine.close()
+            raise
+        finally:
+            its.close()
+        return process, mine
 
     def _send(self, command: EngineCommand) -> None:
         if self._engine is not None and self._engine.link is not None:
@@ -199,6 +222,7 @@ class ProcessFront(FrontBase):
                 self._receive(outputs, stats)
             case LoadProgress(sentence):
                 self.progress = sentence
+                self._on_progress(sentence)
             case Ready(info, stats):
                 engine.info = info
                 self.engine_stats = stats
@@ -286,5 +310,6 @@ class ProcessFront(FrontBase):
 
     def _kill(self) -> None:
         # At the interpreter's end, where nobody called ``stop``: multiprocessing would wait for the engine for ever.
-        if self._engine is not None and self._engine.process.pid is not None:
-            self._engine.process.kill()
+        process = self._engine.process if self._engine else self._begun[0] if self._begun else None
+        if process is not None and process.pid is not None:
+            process.kill()

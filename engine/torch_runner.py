@@ -15,7 +15,7 @@ from engine.attention.cpu import CpuPool, CpuStep
 from engine.attention.registry import ATTENTION_NAME, LayerShape, register
 from engine.forward import ModelMismatch
 from engine.fused.replace import replace_modules
-from engine.loader import LoadedModel, load
+from engine.loader import LoadedModel, load, try_out
 from engine.lora_config import LinearLayer
 from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
@@ -199,16 +199,17 @@ def load_runner(
         dtype: the same.
         device: the same.
         trust_remote_code: the same.
-        first: may give another runner for the model, which it leaves as it is.
+        first: may give another runner for the model, which it leaves as it is, after it has compared their logits.
         options: ``page_size``, ``memory_bytes``, ``memory_share`` and ``max_tokens`` of :func:`build`.
 
     Raises:
         LoadError: not a servable model at all.
     """
-    loaded = load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+    loaded = load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code, tried=False)
     runner = first(loaded)
     if runner is not None:
         return runner
+    try_out(loaded, path.name)
     try:
         return build(loaded, **options)
     except ReplacementMismatch as mismatch:

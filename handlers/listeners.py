@@ -105,7 +105,7 @@ def _open(address: Address, planes: set[Plane], allow_all_zero: bool) -> Listene
     try:
         if not allow_all_zero and _is_all_zero(address.host):
             message = (
-                f"mindspec does not listen on {where} ({names}): it means every network of this machine; name one "
+                f"does not listen on {where} ({names}): it means every network of this machine; name one "
                 "address, or allow it (--allow-all-zero-ip, in config.json allowAllZeroIpListening)"
             )
             raise ListenError(message, exit_codes.CONFIG)
@@ -114,9 +114,9 @@ def _open(address: Address, planes: set[Plane], allow_all_zero: bool) -> Listene
         reason = error.strerror or "the address cannot be used"
         if error.errno == errno.EADDRINUSE:
             hint = f"`ss -ltnp 'sport = :{address.port}'` shows by which process"
-            message = f"mindspec cannot listen on {where} ({names}): the port is in use; {hint}"
+            message = f"cannot listen on {where} ({names}): the port is in use; {hint}"
             raise ListenError(message, exit_codes.PORT_IN_USE) from error
-        raise ListenError(f"mindspec cannot listen on {where} ({names}): {reason}", exit_codes.CONFIG) from error
+        raise ListenError(f"cannot listen on {where} ({names}): {reason}", exit_codes.CONFIG) from error
 
 
 def _is_all_zero(host: str) -> bool:

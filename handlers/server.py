@@ -23,7 +23,7 @@ from engine.front_base import LostCause
 from engine.types import EngineError
 from handlers import exit_codes
 from handlers.app import build
-from handlers.listeners import Listener, ListenError, open_listeners, served_by
+from handlers.listeners import Listener, served_by
 from handlers.planes import ListenerApp
 from handlers.service import Service
 
@@ -194,13 +194,8 @@ class ApiServer:
         task.add_done_callback(self._background.discard)
 
 
-def run(service: Service, announce: Announce | None = None) -> int:
+def run(service: Service, listeners: Sequence[Listener], announce: Announce | None = None) -> int:
     """Serve until a stop signal; returns the exit code. ``announce`` prints unless given."""
-    try:
-        listeners = open_listeners(service.settings)
-    except ListenError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
     server = ApiServer(service, announce or partial(print, flush=True))
     # What is loaded now stays: the collector need not look at it again while requests are served.
     gc.collect()

@@ -39,16 +39,14 @@ def _serve(given: argparse.Namespace) -> int:
     from engine.text.tokenizer import tokenizer_from_folder
     from engine.types import AdapterError
     from handlers.adapters import adapter_book
-    from handlers.defaults import ModelDefaults
-    from handlers.server import run
-    from handlers.service import Service
+    from handlers.listeners import ListenError, open_listeners
     from tools.weights import ensure_default_model
     from tools.weights_source import WeightsError
 
     folder: Path | None = given.model
     if folder is None:
         try:
-            folder = ensure_default_model(lambda line: print(line, file=sys.stderr))
+            folder = ensure_default_model(_say)
         except WeightsError as error:
             return _failed(str(error), WEIGHTS)
     elif not folder.is_dir():
@@ -85,13 +83,26 @@ def _serve(given: argparse.Namespace) -> int:
     spec = divided(spec, settings.instances)
     try:
         fronts = [
-            ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapter_book(settings))
+            ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapter_book(settings), on_progress=_say)
             for _ in range(settings.instances)
         ]
     except AdapterError as error:
         return _failed(str(error), CONFIG)
+    try:
+        listeners = open_listeners(settings)
+        for each in fronts:
+            each.begin()
+    except ListenError as error:
+        return _failed(str(error), error.exit_code)
+    except OSError as error:
+        return _failed(f"the engine process cannot be started: {error}", CRASH_LOOP)
     front = fronts[0] if len(fronts) == 1 else MultiFront(fronts)
-    return run(Service(settings, front, ModelDefaults.read(folder)))
+    # The engine loads beside these, which take nearly a second.
+    from handlers.defaults import ModelDefaults
+    from handlers.server import run
+    from handlers.service import Service
+
+    return run(Service(settings, front, ModelDefaults.read(folder)), listeners)
 
 
 def _mock(given: argparse.Namespace) -> int:
@@ -100,6 +111,7 @@ def _mock(given: argparse.Namespace) -> int:
     from engine.scheduler import Limits
     from engine.types import AdapterError
     from handlers.adapters import adapter_book
+    from handlers.listeners import ListenError, open_listeners
     from handlers.server import run
     from handlers.service import Service
 
@@ -110,7 +122,11 @@ def _mock(given: argparse.Namespace) -> int:
     except AdapterError as error:
         return _failed(str(error), CONFIG)
     front = MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000, adapters=adapters)
-    return run(Service(settings, front))
+    try:
+        listeners = open_listeners(settings)
+    except ListenError as error:
+        return _failed(str(error), error.exit_code)
+    return run(Service(settings, front), listeners)
 
 
 def _generate(given: argparse.Namespace) -> int:
@@ -176,6 +192,10 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         max_lora_rank=given.max_lora_rank,
         lora_dir=given.lora_dir,
     )
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _failed(reason: str, code: int) -> int:

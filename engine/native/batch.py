@@ -57,23 +57,22 @@ def batch_arrays(plan: Plan, bounds: Bounds) -> BatchArrays:
         ValueError: a span without tokens or with too few pages, or a token, position or page out of bounds.
     """
     spans = plan.spans
-    counts = _integers(len(span.token_ids) for span in spans)
-    starts = _integers(span.start for span in spans)
+    counts = _integers("count of tokens in a span", (len(span.token_ids) for span in spans))
+    starts = _integers("position", (span.start for span in spans))
     ends = starts + counts
     _within("count of tokens in a span", counts, 1, bounds.positions + 1)
     _within("position", starts, 0, bounds.positions)
     _within("position", ends - 1, 0, bounds.positions)
     needed = -(-ends // bounds.page_size)
-    held = _integers(len(span.pages) for span in spans)
+    held = _integers("count of pages of a span", (len(span.pages) for span in spans))
     short = np.flatnonzero(held < needed)
     if len(short):
         span = int(short[0])
         raise ValueError(f"span {span} has {held[span]} pages where its {ends[span]} positions need {needed[span]}")
-    token_ids = _integers(chain.from_iterable(span.token_ids for span in spans))
+    token_ids = _integers("token id", chain.from_iterable(span.token_ids for span in spans))
     _within("token id", token_ids, 0, bounds.vocab)
-    pages = _integers(
-        chain.from_iterable(islice(span.pages, count) for span, count in zip(spans, needed.tolist(), strict=True))
-    )
+    used = (islice(span.pages, count) for span, count in zip(spans, needed.tolist(), strict=True))
+    pages = _integers("page", chain.from_iterable(used))
     _within("page", pages, 0, bounds.num_pages)
     last_rows = np.cumsum(counts)
     first_rows = last_rows - counts
@@ -95,13 +94,16 @@ def checked_pages(pages: Any, num_pages: int) -> _Array:
     Raises:
         ValueError: one of them is out of bounds.
     """
-    found = _integers(pages)
+    found = _integers("page", pages)
     _within("page", found, 0, num_pages)
     return _narrow(found)
 
 
-def _integers(values: Any) -> _Array:
-    return np.fromiter(values, dtype=np.int64)
+def _integers(name: str, values: Any) -> _Array:
+    try:
+        return np.fromiter(values, dtype=np.int64)
+    except OverflowError:
+        raise ValueError(f"a {name} is far out of bounds: it does not fit into 64 bits") from None
 
 
 def _within(name: str, values: _Array, least: int, end: int) -> None:

@@ -102,10 +102,14 @@ class MappedMemory:
         self._freed = finalize(self, library.unmap, self.address, max(size, 1))
 
     def huge_bytes(self) -> int:
-        """So many bytes of what was written lie in huge pages, by the system's own account."""
+        """So many bytes of what was written lie in huge pages, by the system's own account; all where it gives none."""
         found = 0
         inside = False
-        for line in _SMAPS.read_text().splitlines():
+        try:
+            account = _SMAPS.read_text()
+        except OSError:
+            return self.size
+        for line in account.splitlines():
             name, _, rest = line.partition(" ")
             if not name.endswith(":"):
                 first, last = (int(end, 16) for end in name.split("-"))

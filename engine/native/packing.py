@@ -99,7 +99,7 @@ class _Packer:
             gate_up=self.linear(layer.gate_up),
             down=self.linear(layer.down),
             rotated=2 * layer.cosines.shape[1],
-            window=window or 0,
+            window=window_of(window, layer.cosines.shape[0]),
         )
 
 
@@ -160,6 +160,11 @@ def pack(
         layer=layers,
     )
     return PackedModel(model, layers, packer.memory, packer.tensors)
+
+
+def window_of(window: int | None, positions: int) -> int:
+    """``Layer.window`` of src/model.h: one that no sequence reaches beyond is none, and may be larger than an int."""
+    return 0 if window is None or window >= positions else window
 
 
 def _shape(projection: Projection) -> tuple[int, int]:

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from ctypes import byref
 from weakref import finalize
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from engine.lora_config import LinearLayer
 from engine.native.batch import Bounds, batch_arrays, checked_pages
 from engine.native.library import Library, MappedMemory, ThreadPool
-from engine.native.packing import PackedModel
+from engine.native.packing import PackedModel, window_of
 from engine.plan import AdapterTensors, Plan
 from engine.step_threads import StepThreads
 from engine.types import AdapterError, ModelInfo
@@ -92,11 +93,14 @@ class NativeRunner:
         """See ``ModelRunner.copy_pages``.
 
         Raises:
-            ValueError: a page is out of bounds, or the lists differ in length.
+            ValueError: a page is out of bounds or in both lists, or the lists differ in length.
         """
         sources, targets = (checked_pages(pages, self.num_pages) for pages in (source, target))
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} pages cannot be copied to {len(targets)}")
+        both = np.intersect1d(sources, targets)
+        if len(both):
+            raise ValueError(f"page {both[0]} is both read and written")
         self._library.copy_pages(
             self.pages.address, self.bytes_per_page, sources.ctypes.data, targets.ctypes.data, len(sources)
         )
@@ -142,7 +146,7 @@ class NativeRunner:
     def set_windows(self, windows: Sequence[int | None]) -> None:
         """Change how far each layer looks back; for the comparison at load."""
         for layer, window in zip(self._packed.layers, windows, strict=True):
-            layer.window = window or 0
+            layer.window = window_of(window, self._bounds.positions)
         step = self._library.new_step(byref(self._packed.model), self._pool.handle, self.pages.address)
         if not step:
             raise MemoryError("the system gives no room for a step's rows")

@@ -41,6 +41,18 @@ VARIANTS = (
 """The best first. Without bfloat16 products in hardware the same source multiplies both halves of a pair in float32."""
 
 
+_SANITISERS = ("-O2", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+def sanitised(variant: Variant) -> Variant:
+    """The same source with every read and write watched: what is wrong ends the process, with a report.
+
+    For tests only. The process that loads such a library must have libasan loaded first (LD_PRELOAD).
+    """
+    options = (*variant.options, *_SANITISERS, "-DMINDSPEC_SANITISED")
+    return Variant(f"{variant.name}-sanitised", variant.needs, options)
+
+
 def choose(flags: frozenset[str], name: str | None = None) -> Variant:
     """The best variant for a processor with these feature names, or the one that is asked for by name.
 

@@ -158,3 +158,12 @@ def test_pages_of_other_sizes_answer_nearly_the_same(library_cache: Path) -> Non
     small, large = (runner(reduced, library_cache, page_size=size, max_tokens=2048) for size in (PAGE, 4 * PAGE))
     found = [step.run(Plan([span(0, 0, PROMPT)], 0)) for step in (small, large)]
     torch.testing.assert_close(found[0], found[1], atol=0.05, rtol=0.05)
+
+
+def test_a_window_beyond_every_sequence_is_none(library_cache: Path) -> None:
+    """However large the configuration says it is."""
+    need_native()
+    ids = tokens(70)
+    far = runner(model("mistral", sliding_window=2**33), library_cache)
+    none = runner(model("mistral", sliding_window=None), library_cache)
+    assert torch.equal(far.run(Plan([span(0, 0, ids)], 0)), none.run(Plan([span(0, 0, ids)], 0)))

@@ -27,11 +27,13 @@ LOST = """
 import sys
 from engine.front import EngineSpec, ProcessFront
 from engine.text.byte_tokenizer import mock_tokenizer
+from handlers.listeners import open_listeners
 from handlers.server import run
 from handlers.service import Service
 from handlers.settings import Settings
 front = ProcessFront(mock_tokenizer(), EngineSpec(sys.argv[1], trace=False))
-sys.exit(run(Service(Settings("m", port=0), front)))
+settings = Settings("m", port=0)
+sys.exit(run(Service(settings, front), open_listeners(settings)))
 """
 
 

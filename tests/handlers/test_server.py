@@ -75,7 +75,7 @@ def test_an_address_that_is_taken_is_one_sentence_and_code_98() -> None:
 
     assert done.returncode == 98
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"mindspec cannot listen on 127.0.0.1:{port} (business and management and metrics): ")
+    assert line.startswith(f"mindspec: cannot listen on 127.0.0.1:{port} (business and management and metrics): ")
     assert line.endswith(f"the port is in use; `ss -ltnp 'sport = :{port}'` shows by which process")
 
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cstdlib>
 
 #include "step.h"
 
@@ -13,6 +14,19 @@ using namespace mindspec;
 namespace {
 constexpr int64_t HUGE_PAGE = 2 << 20;
 }
+
+#if defined(MINDSPEC_SANITISED)
+
+// From the heap, exactly so many bytes: the sanitiser watches both ends, which it does not do for mapped memory.
+MINDSPEC_API void* mindspec_map(int64_t bytes) {
+  void* start = nullptr;
+  if (posix_memalign(&start, 64, size_t(bytes))) return nullptr;
+  return std::memset(start, 0, size_t(bytes));
+}
+
+MINDSPEC_API void mindspec_unmap(void* start, int64_t) { std::free(start); }
+
+#else
 
 // So many zeroed bytes, in huge pages where the system gives them, that take memory only as they are written; or null.
 MINDSPEC_API void* mindspec_map(int64_t bytes) {
@@ -30,6 +44,8 @@ MINDSPEC_API void* mindspec_map(int64_t bytes) {
 MINDSPEC_API void mindspec_unmap(void* start, int64_t bytes) {
   munmap(start, size_t((bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE));
 }
+
+#endif
 
 MINDSPEC_API void* mindspec_pool_new(int32_t threads) {
   try {

@@ -14,6 +14,13 @@ namespace mindspec {
 
 constexpr int64_t MAX_HEAD_DIM = 512;
 
+// In a sanitised build a step's memory has the size that the step asks for, so that nothing beyond it goes unseen.
+#if defined(MINDSPEC_SANITISED)
+constexpr bool EXACT = true;
+#else
+constexpr bool EXACT = false;
+#endif
+
 // Memory for a step's rows: aligned, grows, keeps nothing when it does.
 template <class T>
 class Buffer {
@@ -24,12 +31,13 @@ class Buffer {
   Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
   ~Buffer() { std::free(data_); }
   void grow(size_t count) {
-    if (count <= size_) return;
+    if (EXACT ? count == size_ : count <= size_) return;
     std::free(data_);
     data_ = nullptr;
     size_ = 0;
-    data_ = static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64));
-    if (!data_) throw std::bad_alloc();
+    void* found = nullptr;
+    if (posix_memalign(&found, 64, count * sizeof(T))) throw std::bad_alloc();
+    data_ = static_cast<T*>(found);
     size_ = count;
   }
   T* get() const { return data_; }
