@@ -49,6 +49,7 @@ def load_executor(
     max_prefill_batch_size: int = 50,
     max_prefill_tokens: int = 8192,
     prefill_chunk_size: int | None = None,
+    draft_tokens: int = 0,
     deterministic: bool = False,
     adapters: bool = False,
     cpu_step: CpuStep = "auto",
@@ -68,7 +69,7 @@ def load_executor(
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
         memory_share: this process's part of that share, where several serve.
-        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the three after it.
+        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the four after it.
         deterministic: numbers do not depend on a sequence's company or on what is cached: equal requests with equal
             seeds get equal answers, bit by bit. So does the native step always; others run each sequence by itself.
         adapters: requests may name adapters, which the native step cannot add.
@@ -83,7 +84,9 @@ def load_executor(
         LoadError: not a servable model.
         NativeUnavailable, ModelMismatch: the native step was asked for by name, or int8 weights, and cannot be had.
     """
-    limits = BatchLimits(max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size)
+    limits = BatchLimits(
+        max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size, draft_tokens=draft_tokens
+    )
 
     def native_first(loaded: LoadedModel) -> NativeRunner | None:
         if cpu_weights == "int8":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.ngrams import NgramDrafts
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import FinishRule
 from engine.sampling.sampler import Row
@@ -33,6 +34,8 @@ class KVSequence:
     """Computed tokens with which the index is told again."""
     source: int | None = None
     """The page of which a part was copied when it started."""
+    drafts: NgramDrafts | None = None
+    """Once it was asked for drafts."""
 
     @property
     def left(self) -> int:
@@ -94,6 +97,8 @@ class RequestState:
     """The runner's id of the request's adapter."""
     cached_tokens: int | None = None
     """Prompt tokens that the cache held when it was first admitted."""
+    drafts: bool = True
+    """Tokens may be guessed for it."""
 
     @property
     def width(self) -> int:

@@ -20,6 +20,7 @@ from engine.lora_config import LinearLayer
 from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
 from engine.plan import AdapterTensors, ModelRunner, Plan
+from engine.sampling.selector import Selector, TorchSelector
 from engine.step_threads import StepThreads
 
 PAGE_SIZE = 128
@@ -41,6 +42,7 @@ class TorchRunner:
     """
 
     contiguous_pages = True
+    same_bits = False
 
     def __init__(self, loaded: LoadedModel, shapes: Sequence[LayerShape], *, page_size: int, num_pages: int) -> None:
         """Serve ``loaded``, whose attention goes through the seam and has layers of these shapes."""
@@ -49,6 +51,7 @@ class TorchRunner:
         self.page_size = page_size
         self.num_pages = num_pages
         self.bytes_per_page = page_bytes(shapes, page_size, loaded.model.dtype)
+        self.selector: Selector = TorchSelector()
         self.model: Any = loaded.model
         self.adapters: LoraLayers | None = None
         """Known once the model's modules are those that will run."""

@@ -113,6 +113,14 @@ class _State(Collector):
         yield _counter(
             "preemptions", "Sequences that gave up their memory, since the engine's start.", executor.preemptions
         )
+        yield _counter(
+            "draft_tokens", "Tokens that were guessed and run, since the engine's start.", executor.drafted_tokens
+        )
+        yield _counter(
+            "draft_tokens_accepted",
+            "Those of them that were drawn, since the engine's start.",
+            executor.accepted_tokens,
+        )
         memory = executor.memory
         if memory is None:  # an engine that is not there, or keeps no pages
             return

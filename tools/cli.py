@@ -69,6 +69,7 @@ def _serve(given: argparse.Namespace) -> int:
             "max_prefill_batch_size": min(given.max_prefill_batch_size, given.max_batch_size),
             "max_prefill_tokens": given.max_prefill_tokens,
             "prefill_chunk_size": given.prefill_chunk_size,
+            "draft_tokens": given.draft_tokens,
             "deterministic": given.deterministic,
             "adapters": bool(given.lora or given.lora_dir),
             "cpu_step": given.cpu_step,

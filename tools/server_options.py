@@ -23,6 +23,13 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     add("--max-prefill-tokens", type=_at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
     add("--prefill-chunk-size", type=_at_least_1, metavar="TOKENS", help="tokens of one prompt in one step")
     add(
+        "--draft-tokens",
+        type=_whole,
+        default=3,
+        metavar="N",
+        help="guesses that a step of the native step tries after each token, up to 4 answers at a time; 0: none",
+    )
+    add(
         "--deterministic",
         action="store_true",
         help="answers that do not depend on company; without the native step no batching and no prefix cache",

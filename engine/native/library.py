@@ -147,6 +147,17 @@ class Library:
             self.copy_pages = _function(
                 loaded.mindspec_copy_pages, None, c_void_p, c_int64, c_void_p, c_void_p, c_int64
             )
+            self.new_selection = _function(loaded.mindspec_selection_new, c_void_p, c_void_p)
+            self.free_selection = _function(loaded.mindspec_selection_free, None, c_void_p)
+            self.likeliest = _function(
+                loaded.mindspec_likeliest, c_int32, *[c_void_p] * 2, *[c_int64] * 2, *[c_void_p] * 2, c_int32
+            )
+            self.draw = _function(
+                loaded.mindspec_draw, c_int32, *[c_void_p] * 2, c_int64, c_void_p, c_int64, c_void_p, c_int32
+            )
+            self.logprobs = _function(
+                loaded.mindspec_logprobs, c_int32, *[c_void_p] * 2, c_int64, c_void_p, c_int64, *[c_void_p] * 3, c_int32
+            )
         except AttributeError as error:
             raise OSError(f"{path.name} lacks a function: {error}") from error
 

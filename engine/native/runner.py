@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from ctypes import byref
 from weakref import finalize
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +13,9 @@ from engine.lora_config import LinearLayer
 from engine.native.batch import Bounds, batch_arrays, checked_pages
 from engine.native.library import Library, MappedMemory, ThreadPool
 from engine.native.packing import PackedModel, window_of
+from engine.native.selector import NativeSelector
 from engine.plan import AdapterTensors, Plan
+from engine.sampling.selector import Selector
 from engine.step_threads import StepThreads
 from engine.types import AdapterError, ModelInfo
 
@@ -31,6 +32,7 @@ class NativeRunner:
     """
 
     contiguous_pages = False
+    same_bits = True
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class NativeRunner:
         self._pool = pool
         self._packed = packed
         self._threads = StepThreads(pool.threads)
+        self.selector: Selector = NativeSelector(library, pool, self._threads.together)
         self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
         self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
         self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)
@@ -98,11 +101,11 @@ class NativeRunner:
         sources, targets = (checked_pages(pages, self.num_pages) for pages in (source, target))
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} pages cannot be copied to {len(targets)}")
-        both = np.intersect1d(sources, targets)
-        if len(both):
+        both = sorted({*sources} & {*targets})
+        if both:
             raise ValueError(f"page {both[0]} is both read and written")
         self._library.copy_pages(
-            self.pages.address, self.bytes_per_page, sources.ctypes.data, targets.ctypes.data, len(sources)
+            self.pages.address, self.bytes_per_page, sources.buffer_info()[0], targets.buffer_info()[0], len(sources)
         )
 
     def copy_beginning(self, source: int, target: int, tokens: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from fake_runner import VOCAB, FakeRunner, context_logits
@@ -31,6 +32,7 @@ def limits(prefill_tokens, chunk_size, mixed_tokens):
         max_prefill_tokens=prefill_tokens,
         prefill_chunk_size=st.none() | chunk_size,
         mixed_prefill_tokens=mixed_tokens,
+        draft_tokens=st.integers(0, 4),
     )
 
 
@@ -39,16 +41,17 @@ def request(request_id, prompt, **sampling):
     return Request(str(request_id), tuple(prompt), SamplingParams(**sampling))
 
 
-def answer_of(asked, eos=(), vocab=VOCAB, adapter=0):
+def answer_of(asked, eos=(), vocab=VOCAB, adapter=0, rhythm=0.0):
     """What a request answers by itself: per choice its tokens, or its hypotheses. Uses no page and no batch.
 
-    ``adapter`` is what its adapter does on the fake runner.
+    ``adapter`` is what its adapter does on the fake runner, and ``rhythm`` is that runner's.
     """
+    logits = partial(context_logits, vocab=vocab, adapter=adapter, rhythm=rhythm)
     sampling = asked.sampling
     rule = FinishRule.of(sampling, eos)
     if sampling.use_beam_search:
         beam, contexts = BeamSearch(asked, rule, CPU), [list(asked.prompt_ids)]
-        while (parents := beam.advance(torch.stack([context_logits(c, vocab, adapter) for c in contexts]))) is not None:
+        while (parents := beam.advance(torch.stack([logits(c) for c in contexts]))) is not None:
             contexts = [[*contexts[parent], token] for parent, token in zip(parents, beam.last_tokens, strict=True)]
         return beam.hypotheses()
     answer = {}
@@ -57,7 +60,7 @@ def answer_of(asked, eos=(), vocab=VOCAB, adapter=0):
         row = Row(row_settings, 0, TokenCounts.start(row_settings, asked.prompt_ids, CPU))
         context, tokens, reason = list(asked.prompt_ids), [], None
         while reason is None:
-            (draw,) = Sampler().draw(context_logits(context, vocab, adapter)[None], [row])
+            (draw,) = Sampler().draw(logits(context)[None], [row])
             row.position += 1
             if row.counts is not None:
                 row.counts.add(draw.token_id)

@@ -29,7 +29,7 @@ def asked(sampling):
 
 def test_a_new_engine_has_nothing():
     """All zeros, and it has nothing to do."""
-    assert Scheduler(FakeExecutor(), 4).stats == EngineStats(0, 0, False, ExecutorStats(0, 0, 0, 0, None))
+    assert Scheduler(FakeExecutor(), 4).stats == EngineStats(0, 0, False, ExecutorStats())
     assert EngineStats().idle
 
 
@@ -52,7 +52,7 @@ def test_the_packed_executor_counts_pages_and_prefix_hits():
     executor, _ = make(num_pages=10, page_size=4)
     prompt = list(range(1, 10))
     finish(executor, greedy("a", prompt, 1))
-    assert executor.stats == ExecutorStats(0, 0, 0, 0, MemoryStats(10, 0, 2, 1, 0, 9, 0))
+    assert executor.stats == ExecutorStats(0, 0, 0, 0, 0, 0, MemoryStats(10, 0, 2, 1, 0, 9, 0))
     finish(executor, greedy("b", prompt, 1))
     assert executor.stats.memory == MemoryStats(10, 0, 2, 2, 1, 18, 8)
 

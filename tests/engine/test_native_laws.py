@@ -77,7 +77,7 @@ def alone(step: NativeRunner, arrival: Arrival) -> Any:
 @LAW
 @given(data=st.data())
 def test_every_answer_is_the_one_alone(step: NativeRunner, data: st.DataObject) -> None:
-    """Tokens, logprobs and beams, to the last bit: with prefix hits, chunks, forks, preemptions and cancelled ones."""
+    """Tokens, logprobs and beams, to the last bit: with prefix hits, chunks, forks, preemptions, drafts, removals."""
     arrivals, limits = data.draw(schedules()), data.draw(LIMITS)
     probe = PackedExecutor(step)
     largest = max(

@@ -48,6 +48,7 @@ async def test_a_server_that_did_nothing_says_zero(service_for: ServiceFor) -> N
     }
     names = ["requests_running", "requests_waiting", "sequences_running", "sequences_waiting", "preemptions_total"]
     names += ["prompt_tokens_total", "generated_tokens_total", "engine_restarts_total"]
+    names += ["draft_tokens_total", "draft_tokens_accepted_total"]
     assert found == dict.fromkeys(names, 0)
 
 
@@ -107,12 +108,13 @@ async def test_an_engine_with_pages_shows_them(service_for: ServiceFor) -> None:
     service = service_for()
     async with started(service) as client:
         memory = MemoryStats(100, 20, 30, 6, 5, 400, 300)
-        service.front.engine_stats = EngineStats(5, 1, True, ExecutorStats(3, 2, 1, 9, memory))
+        service.front.engine_stats = EngineStats(5, 1, True, ExecutorStats(3, 2, 1, 9, 8, 7, memory))
         found = await values(client)
 
     names = ("pages_in_use", "pages_cached", "pages_total", "prefix_query_tokens_total", "prefix_hit_tokens_total")
     assert [found[name] for name in names] == [20, 30, 100, 400, 300]
     assert [found[name] for name in ("sequences_running", "sequences_waiting", "preemptions_total")] == [3, 2, 9]
+    assert [found[name] for name in ("draft_tokens_total", "draft_tokens_accepted_total")] == [8, 7]
 
 
 async def test_another_method_is_refused(service_for: ServiceFor) -> None:

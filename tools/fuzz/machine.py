@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from torch import Tensor
 
 from engine.plan import Plan, Span
+from tools.fuzz.selections import compare_selections
 from tools.fuzz.subject import Subject
 from tools.fuzz.wrong import WRONG_COPIES, WRONG_PLANS
 
@@ -59,17 +60,19 @@ class NativeMachine(RuleBasedStateMachine):
         before = self.subject.memory.clone()
         logits = self.subject.runner.run(Plan([span for _, span in grown], 0))
         self.counts["rows"] += sum(len(span.token_ids) for _, span in grown)
-        rows = iter(logits)
+        rows = 0
         written = set()
         for sequence, span in grown:
             size = self.subject.runner.page_size
             end = span.start + len(span.token_ids)
             written.update(sequence.pages[span.start // size : -(-end // size)])
             sequence.token_ids += span.token_ids
-            sequence.logits = next(rows).clone() if span.wanted else None
-        assert next(rows, None) is None, "more logits than were wanted"
+            rows += span.wanted
+            sequence.logits = logits[rows - 1].clone() if span.wanted else None
+        assert len(logits) == rows, f"{len(logits)} rows of logits where {rows} were wanted"
         assert logits.isfinite().all(), "a logit is no finite number"
         self._only_changed(before, written)
+        self.counts["selected"] += compare_selections(draw, self.subject.runner.selector, logits)
         if sum(len(sequence.token_ids) for sequence in self.sequences) > LARGE_TOTAL:
             self._drop(0)
 
@@ -149,7 +152,7 @@ class NativeMachine(RuleBasedStateMachine):
             start = draw.randrange(positions)
             count = min(draw.choice([1, 1, 2, 50]), positions - start)
             pages = [draw.choice(self.free) for _ in range(-(-(start + count) // size) + draw.randint(0, 2))]
-            spans.append(Span(pages, start, self._tokens(draw, count), draw.random() < 0.5))
+            spans.append(Span(pages, start, self._tokens(draw, count), draw.choice([0, 1, draw.randint(0, count)])))
         before = self.subject.memory.clone()
         logits = self.subject.runner.run(Plan(spans, 0))
         assert logits.shape == (sum(span.wanted for span in spans), self.subject.runner.info.vocab_size)
@@ -179,9 +182,8 @@ class NativeMachine(RuleBasedStateMachine):
             pages = list(sequence.pages)
             while len(pages) * size < start + tokens:
                 pages.append(free.pop())
-            span = Span(
-                [*pages, *[10**9] * draw.choice([0, 0, 1])], start, self._tokens(draw, tokens), draw.random() < 0.7
-            )
+            wanted = draw.choice([0, 1, 1, min(tokens, draw.randint(1, 8))])
+            span = Span([*pages, *[10**9] * draw.choice([0, 0, 1])], start, self._tokens(draw, tokens), wanted)
             found.append((sequence, span))
             if not dry:
                 sequence.pages = pages

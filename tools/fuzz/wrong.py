@@ -50,6 +50,12 @@ def _start(draw: random.Random, subject: Subject) -> Span:
     return replace(_span(draw, subject), start=outside(draw, subject.case.positions))
 
 
+def _wanted(draw: random.Random, subject: Subject) -> Span:
+    """Logits of more tokens than there are, or of fewer than none."""
+    span = _span(draw, subject)
+    return replace(span, wanted=outside(draw, len(span.token_ids) + 1))
+
+
 def _end(draw: random.Random, subject: Subject) -> Span:
     """Begins in bounds and ends beyond, with pages enough."""
     span, positions = _span(draw, subject), subject.case.positions
@@ -72,6 +78,7 @@ WRONG_PLANS: dict[str, WrongPlan] = {
     "a token id out of bounds": _token,
     "a page out of bounds": _page,
     "a start out of bounds": _start,
+    "wanted rows out of bounds": _wanted,
     "an end out of bounds": _end,
     "too few pages": _short,
     "a span without tokens": _empty,

@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <cstdlib>
 
+#include "select.h"
 #include "step.h"
 
 #define MINDSPEC_API extern "C" __attribute__((visibility("default")))
@@ -121,4 +122,45 @@ MINDSPEC_API void mindspec_copy_pages(uint16_t* pages, int64_t page_bytes, const
   char* base = (char*)pages;
   for (int64_t i = 0; i < count; i++)
     std::memcpy(base + target[i] * page_bytes, base + source[i] * page_bytes, size_t(page_bytes));
+}
+
+MINDSPEC_API void* mindspec_selection_new(void* pool) {
+  try {
+    return new Selection(*static_cast<Pool*>(pool));
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+MINDSPEC_API void mindspec_selection_free(void* selection) { delete static_cast<Selection*>(selection); }
+
+// These return 0, or 1 without memory.
+MINDSPEC_API int32_t mindspec_likeliest(void* selection, const float* logits, int64_t rows, int64_t vocab, int64_t* ids,
+                                        int64_t* finite, int32_t all_threads) {
+  try {
+    static_cast<Selection*>(selection)->likeliest(logits, rows, vocab, ids, finite, all_threads != 0);
+    return 0;
+  } catch (...) {
+    return 1;
+  }
+}
+
+MINDSPEC_API int32_t mindspec_draw(void* selection, const float* logits, int64_t vocab, const DrawQuery* queries,
+                                   int64_t count, int64_t* tokens, int32_t all_threads) {
+  try {
+    static_cast<Selection*>(selection)->draw(logits, vocab, queries, count, tokens, all_threads != 0);
+    return 0;
+  } catch (...) {
+    return 1;
+  }
+}
+
+MINDSPEC_API int32_t mindspec_logprobs(void* selection, const float* logits, int64_t vocab, const LogprobQuery* queries,
+                                       int64_t count, float* chosen, int64_t* top_ids, float* top_values, int32_t all_threads) {
+  try {
+    static_cast<Selection*>(selection)->logprobs(logits, vocab, queries, count, chosen, top_ids, top_values, all_threads != 0);
+    return 0;
+  } catch (...) {
+    return 1;
+  }
 }

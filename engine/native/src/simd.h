@@ -98,6 +98,13 @@ inline Vec keep_between(Vec v, int first, int low, int high, Vec other) {
 inline void store_first(float* p, Vec v, long count) {
   _mm512_mask_storeu_ps(p, count >= LANES ? 0xffff : (1u << count) - 1, v);
 }
+// One bit a lane; nothing compares with a NaN.
+inline unsigned above(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+inline unsigned at_least(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
+inline unsigned equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+inline unsigned no_number(Vec v) { return _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q); }
+// v where a > b, else 0.
+inline Vec where_above(Vec a, Vec b, Vec v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), v); }
 // Writes 16 values beside 16 others: to every second place from p[odd] on.
 inline void store_interleaved(bf16* p, Vec v, bool odd) {
   const Int wide = _mm512_cvtepu16_epi32(rounded(v));
@@ -174,6 +181,13 @@ inline void store_first(float* p, Vec v, long count) {
   store(all, v);
   for (long i = 0; i < count; i++) p[i] = all[i];
 }
+// One bit a lane; nothing compares with a NaN.
+inline unsigned above(Vec a, Vec b) { return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ))); }
+inline unsigned at_least(Vec a, Vec b) { return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ))); }
+inline unsigned equal(Vec a, Vec b) { return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ))); }
+inline unsigned no_number(Vec v) { return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(v, v, _CMP_UNORD_Q))); }
+// v where a > b, else 0.
+inline Vec where_above(Vec a, Vec b, Vec v) { return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ), v); }
 // Writes 8 values beside 8 others: to every second place from p[odd] on.
 inline void store_interleaved(bf16* p, Vec v, bool odd) {
   bf16 all[LANES];
