@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from handlers.exit_codes import CRASH_LOOP
 from tools.config.command_line import add_config
 from tools.load.options import add_options
 from tools.server_options import (
@@ -16,12 +17,14 @@ from tools.server_options import (
     MODEL_TYPES,
     add_contract,
     add_engine,
+    add_life,
     add_mindie,
     not_negative,
     read_profile,
 )
 
 if TYPE_CHECKING:
+    from handlers.listeners import Listener
     from handlers.service import Service
     from handlers.settings import Settings
 
@@ -32,7 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the process's exit code."""
     given = _parser().parse_args(arguments)
     given.arguments = arguments
-    code: int = given.run(given)
+    try:
+        code: int = given.run(given)
+    except Exception as error:
+        if getattr(given, "trace", True):
+            raise
+        return _failed(f"{type(error).__name__}: {error} (--trace shows where)", CRASH_LOOP)
     return code
 
 
@@ -53,17 +61,17 @@ def _mock(given: argparse.Namespace) -> int:
     return _run(lambda: mocked(given, _settings))
 
 
-def _run(make: Callable[[], Service]) -> int:
+def _run(make: Callable[[], tuple[Service, list[Listener]]]) -> int:
     from tools.serving import CannotStart
 
     try:
-        service = make()
+        service, listeners = make()
     except CannotStart as error:
         print(error, file=sys.stderr)
         return error.code
     from handlers.server import run  # late, since an engine may load beside it
 
-    return run(service)
+    return run(service, listeners)
 
 
 def _generate(given: argparse.Namespace) -> int:
@@ -81,6 +89,8 @@ def _bench(given: argparse.Namespace) -> int:
 
 
 def _settings(given: argparse.Namespace, model_name: str) -> Settings:
+    from handlers.health_limits import HealthLimits
+    from handlers.planes import Planes
     from handlers.settings import LoraModule, Settings
 
     profile = given.profile
@@ -88,6 +98,9 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         model_name=model_name,
         host=given.host,
         port=given.port,
+        planes=Planes(given.management_host, given.management_port, given.metrics_port, given.allow_all_zero_ip),
+        health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
+        instances=getattr(given, "instances", 1),
         metrics=given.metrics,
         max_n=given.max_n,
         max_seq_len=given.max_seq_len,
@@ -124,6 +137,11 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
     )
 
 
+def _failed(reason: str, code: int) -> int:
+    print(f"mindspec: {reason}", file=sys.stderr)
+    return code
+
+
 def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParser:
     """The command line; ``defaults`` of `serve` by option, from a config.json."""
     parser = argparse.ArgumentParser(prog="mindspec", description="An inference server for the MindIE LLM API.")
@@ -136,11 +154,13 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_engine(serve)
     add_mindie(serve)
     add_contract(serve)
+    add_life(serve)
     serve.set_defaults(run=_serve, profile=())
     serve.set_defaults(**(defaults or {}))
 
     mock = commands.add_parser("mock", help="serve made-up text under the same contract", description=_mock.__doc__)
     add_contract(mock)
+    add_life(mock)
     mock.add_argument(
         "--profile",
         type=read_profile,

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.front import EngineSpec, HangLimits, Limits, ProcessFront
 from engine.lora_book import AdapterBook
 from engine.machine_memory import fraction_bytes
+from engine.multi_front import MultiFront
+from engine.process import divided
 from engine.text.tokenizer import TextTokenizer, tokenizer_from_folder
 from engine.types import AdapterError
 from handlers import exit_codes
 from handlers.adapters import adapter_book
+from handlers.listeners import Listener, ListenError, open_listeners
 from tools.config.weights import WeightsProblem, weights_facts
 
 if TYPE_CHECKING:
@@ -47,8 +50,8 @@ class CannotStart(Exception):
 
 def served(
     given: argparse.Namespace, parse: Parse, make_settings: MakeSettings, environment: Mapping[str, str]
-) -> Service:
-    """The service that a command line asks for, not yet started.
+) -> tuple[Service, list[Listener]]:
+    """The service that a command line asks for, not yet started, and where it will listen.
 
     Raises:
         CannotStart: with the exit code.
@@ -63,9 +66,9 @@ def served(
         _say(line)
     first, given = given, parse(chosen.options)
     make = mocked if is_mock(chosen.file) else _modelled
-    service = make(given, make_settings)
+    service, listeners = make(given, make_settings)
     service.background.append(_watch(service, chosen.file, first, parse, make_settings, environment))
-    return service
+    return service, listeners
 
 
 def _configured(given: argparse.Namespace, environment: Mapping[str, str]) -> Chosen | None:
@@ -107,8 +110,12 @@ def _watch(
     return lambda: ConfigWatch(service, file, reread, base_level).run()
 
 
-def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> Service:
-    """A service of made-up text."""
+def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Service, list[Listener]]:
+    """A service of made-up text.
+
+    Raises:
+        CannotStart: with the exit code.
+    """
     from engine.mock_front import MockFront
     from handlers.service import Service
 
@@ -116,10 +123,10 @@ def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> Service:
     delay_s = getattr(given, "step_delay_ms", 0.0) / 1000
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
     front = MockFront(limits=limits, step_delay_s=delay_s, adapters=_adapters(settings))
-    return Service(settings, front)
+    return Service(settings, front), _listeners(settings)
 
 
-def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> Service:
+def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Service, list[Listener]]:
     """A service of a model folder, or of the embedded default model."""
     folder, size_bytes = _folder(given.model)
     try:
@@ -128,17 +135,28 @@ def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> Service
         raise CannotStart(exit_codes.WEIGHTS, f"mindspec: the tokenizer of {folder} cannot be used: {error}") from None
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
     settings = replace(make_settings(given, name), weights_name=folder.name)
-    front = _front(given, folder, size_bytes, tokenizer, _adapters(settings))
+    fronts = _fronts(given, folder, size_bytes, tokenizer, settings)
+    listeners = _listeners(settings)
     try:
-        front.begin()
+        for each in fronts:
+            each.begin()
     except OSError as error:
-        raise CannotStart(1, f"mindspec: the engine process cannot be started: {error}") from None
+        reason = f"mindspec: the engine process cannot be started: {error}"
+        raise CannotStart(exit_codes.CRASH_LOOP, reason) from None
     # The engine loads beside these, which take nearly a second.
     from handlers.defaults import ModelDefaults
     from handlers.service import Service
 
+    front = fronts[0] if len(fronts) == 1 else MultiFront(fronts)
     defaults = ModelDefaults.read(folder) if given.generation_config else ModelDefaults()
-    return Service(settings, front, defaults)
+    return Service(settings, front, defaults), listeners
+
+
+def _listeners(settings: Settings) -> list[Listener]:
+    try:
+        return open_listeners(settings)
+    except ListenError as error:
+        raise CannotStart(error.exit_code, f"mindspec: {error}") from None
 
 
 def _folder(given: Path | None) -> tuple[Path, int]:
@@ -158,12 +176,13 @@ def _adapters(settings: Settings) -> AdapterBook:
     try:
         return adapter_book(settings)
     except AdapterError as error:
-        raise CannotStart(exit_codes.USAGE, f"mindspec: {error}") from None
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: {error}") from None
 
 
-def _front(
-    given: argparse.Namespace, folder: Path, size_bytes: int, tokenizer: TextTokenizer, adapters: AdapterBook
-) -> ProcessFront:
+def _fronts(
+    given: argparse.Namespace, folder: Path, size_bytes: int, tokenizer: TextTokenizer, settings: Settings
+) -> list[ProcessFront]:
+    """One for each instance."""
     memory_bytes = None if given.npu_mem_size is None else int(given.npu_mem_size * 2**30)
     if memory_bytes is None and given.npu_memory_fraction is not None:
         memory_bytes = fraction_bytes(given.npu_memory_fraction, size_bytes)
@@ -192,10 +211,15 @@ def _front(
             "cpu_weights": given.cpu_weights,
         },
         threads=given.threads,
+        trace=given.trace,
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
-    hang = HangLimits(given.engine_hang_timeout, given.engine_step_limit)
-    return ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters, on_progress=_say)
+    hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
+    spec = divided(spec, settings.instances)
+    return [
+        ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=_adapters(settings), on_progress=_say)
+        for _ in range(settings.instances)
+    ]
 
 
 def _say(line: str) -> None:
