@@ -13,7 +13,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.utils import logging as transformers_logging
 
 from engine.forward import ModelMismatch, SequenceForward
-from engine.types import ModelInfo
+from engine.types import LoadFailureCause, ModelInfo
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 """The dtypes that may be asked for by name; "auto" besides."""
@@ -28,6 +28,14 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 class LoadError(Exception):
     """The model cannot be served; the message is a sentence that says why, and names files without their paths."""
+
+    load_failure_cause: LoadFailureCause = "weights"
+
+
+class DeviceMissing(LoadError):
+    """The device that was asked for is not there."""
+
+    load_failure_cause: LoadFailureCause = "device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ def load(
 
     Raises:
         LoadError: not a servable model.
+        DeviceMissing: the device is not there.
     """
     folder, gguf_file = _locate(path)
     name = path.name
@@ -90,7 +99,10 @@ def load(
     missing = sorted(report["missing_keys"])
     if missing:
         raise LoadError(f"The weights of {name!r} are not whole: {missing[0]} is missing ({len(missing)} in all).")
-    model = model.to(target).eval().requires_grad_(False)
+    try:
+        model = model.to(target).eval().requires_grad_(False)
+    except (AssertionError, NotImplementedError, RuntimeError) as error:
+        raise DeviceMissing(f"The model {name!r} cannot be put on {target}: {_reason(error)}") from error
     info = ModelInfo(
         vocab_size=_vocab_rows(model),
         max_position_embeddings=_positions(config),

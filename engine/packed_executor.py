@@ -227,7 +227,7 @@ class PackedExecutor:
             settings = DrawSettings.of(sampling, choice)
             counts = TokenCounts.start(settings, request.prompt_ids, self._device)
             rows[choice] = Row(settings, 0, counts, constraint, ThinkingLimit.of(request.thinking_budget))
-        return RequestState(request, self._arrivals, rule, rows, None)
+        return RequestState(request, 0 if request.reserved else self._arrivals, rule, rows, None)
 
     def _enter(self, state: RequestState, choices: list[int]) -> None:
         first = choices[0] if choices else 0

@@ -44,6 +44,7 @@ def load_executor(
     trust_remote_code: bool = False,
     page_size: int = PAGE_SIZE,
     memory_bytes: int | None = None,
+    memory_share: float = 1.0,
     max_batch_size: int = 200,
     max_prefill_batch_size: int = 50,
     max_prefill_tokens: int = 8192,
@@ -67,6 +68,7 @@ def load_executor(
         path: see :func:`engine.loader.load`, as for ``dtype``, ``device`` and ``trust_remote_code``.
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
+        memory_share: this process's part of that share, where several serve.
         max_batch_size: see :class:`engine.batching.BatchLimits`, as for the four after it.
         deterministic: numbers do not depend on a sequence's company or on what is cached: equal requests with equal
             seeds get equal answers, bit by bit. So does the native step always; others run each sequence by itself.
@@ -111,6 +113,7 @@ def load_executor(
             loaded,
             page_size=page_size,
             memory_bytes=memory_bytes,
+            memory_share=memory_share,
             threads=threads or usable_cores(),
             variant=cpu_variant,
             weights=cpu_weights,
@@ -135,10 +138,11 @@ def load_executor(
             first=native_first,
             page_size=page_size,
             memory_bytes=memory_bytes,
+            memory_share=memory_share,
         )
     grammars = _grammars(path, runner.info)
     if isinstance(runner, LoadedModel):
-        return TorchExecutor(runner, memory_bytes, grammars)
+        return TorchExecutor(runner, memory_bytes, grammars, memory_share)
     if isinstance(runner, NativeRunner):
         # torch's idle threads would spin on into the next step, and there is nothing large left for them to do.
         torch.set_num_threads(1)

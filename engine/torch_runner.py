@@ -131,6 +131,7 @@ def build(
     *,
     page_size: int = PAGE_SIZE,
     memory_bytes: int | None = None,
+    memory_share: float = 1.0,
     max_tokens: int | None = None,
     fuse: bool = True,
 ) -> TorchRunner:
@@ -140,6 +141,7 @@ def build(
         loaded: its model is changed: its attention goes through the seam, and with ``fuse`` modules are replaced.
         page_size: tokens of a page.
         memory_bytes: for keys and values; None takes a share of what the machine has.
+        memory_share: this process's part of that share, where several serve.
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         fuse: replace modules by faster ones that compute the same.
 
@@ -159,7 +161,7 @@ def build(
         register()
         model.set_attn_implementation(ATTENTION_NAME)
         shapes = seam.layer_shapes(model)
-        num_pages = pool_bytes(memory_bytes) // page_bytes(shapes, page_size, model.dtype)
+        num_pages = pool_bytes(memory_bytes, memory_share) // page_bytes(shapes, page_size, model.dtype)
         if max_tokens is not None:
             num_pages = min(num_pages, -(-max_tokens // page_size))
         runner = TorchRunner(loaded, shapes, page_size=page_size, num_pages=num_pages)
@@ -201,7 +203,7 @@ def load_runner(
         device: the same.
         trust_remote_code: the same.
         first: may give another runner for the model, which it leaves as it is, after it has compared their logits.
-        options: ``page_size``, ``memory_bytes`` and ``max_tokens`` of :func:`build`.
+        options: ``page_size``, ``memory_bytes``, ``memory_share`` and ``max_tokens`` of :func:`build`.
 
     Raises:
         LoadError: not a servable model at all.

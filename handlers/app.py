@@ -1,11 +1,11 @@
 """The chain that a request passes, in order, and the application built from it.
 
 bytes -> MetricsMiddleware (counts answers; only where there is a GET /metrics) -> ExceptionMiddleware (every failure
-becomes a contract error) -> LimitsMiddleware (path, media type, size, id) -> RoutingMiddleware (generated/routes.yaml)
--> RequestValidationMiddleware (the generated model, straight from the bytes) -> DispatchMiddleware (the handler, and
-its answer as bytes).
+becomes a contract error) -> PlanesMiddleware (what another address offers) -> LimitsMiddleware (path, media type,
+size, id) -> RoutingMiddleware (generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight
+from the bytes) -> DispatchMiddleware (the handler, and its answer as bytes).
 
-All of these but three are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
+All of these but four are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
 UI, security, response validation, the request context) are left out. DispatchMiddleware stands in for the end of
 Connexion's chain, where a handler's decorators are rebuilt for each call: it cost more than all the rest.
 """
@@ -35,9 +35,15 @@ from generated.operations import (
     CreateChatCompletionHandler,
     CreateCompletionHandler,
     GetHealthHandler,
+    GetLiveHandler,
     GetModelHandler,
+    GetModelReadyHandler,
+    GetReadyHandler,
+    GetTimedHealthHandler,
+    GetTimedHealthWithinHandler,
     ListModelsHandler,
     LoadLoraAdapterHandler,
+    StopServiceHandler,
     UnloadLoraAdapterHandler,
 )
 from handlers.adapters import AdaptersHandler
@@ -49,10 +55,13 @@ from handlers.dispatch import DispatchMiddleware, WithBody
 from handlers.errors import Problem, internal
 from handlers.health import HealthHandler
 from handlers.limits import LimitsMiddleware
+from handlers.metrics import PATH as METRICS_PATH
 from handlers.metrics import MetricsMiddleware
 from handlers.models import ModelsHandler
+from handlers.planes import PlanesMiddleware, PlaneTable
 from handlers.service import Service
 from handlers.settings import Settings
+from handlers.stop_service import StopServiceHandler as StopService
 from handlers.validation import BodyValidators
 
 _log = logging.getLogger(__name__)
@@ -71,6 +80,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
         await service.front.start()
+        service.probe.start()
         try:
             yield
         finally:
@@ -85,6 +95,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
         middlewares=[
             *([counted] if service.settings.serves_metrics else []),
             ExceptionMiddleware,
+            partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"})),
             partial(LimitsMiddleware, limit=service),
             RoutingMiddleware,
             RequestValidationMiddleware,
@@ -118,13 +129,26 @@ def operations(service: Service) -> Operations:
     models = ModelsHandler(service)
     list_models: ListModelsHandler = models.list_models
     get_model: GetModelHandler = models.get_model
-    get_health: GetHealthHandler = HealthHandler(service).get_health
+    health = HealthHandler(service)
+    get_health: GetHealthHandler = health.get_health
+    get_live: GetLiveHandler = health.get_live
+    get_ready: GetReadyHandler = health.get_ready
+    get_model_ready: GetModelReadyHandler = health.get_model_ready
+    get_timed_health: GetTimedHealthHandler = health.get_timed_health
+    get_timed_health_within: GetTimedHealthWithinHandler = health.get_timed_health_within
+    stop_service: StopServiceHandler = StopService(service).stop
     return {
         "create_chat_completion": WithBody(chat),
         "create_completion": WithBody(completion),
         "list_models": list_models,
         "get_model": get_model,
         "get_health": get_health,
+        "get_live": get_live,
+        "get_ready": get_ready,
+        "get_model_ready": get_model_ready,
+        "get_timed_health": get_timed_health,
+        "get_timed_health_within": get_timed_health_within,
+        "stop_service": stop_service,
         "load_lora_adapter": WithBody(load_adapter),
         "unload_lora_adapter": WithBody(unload_adapter),
     }

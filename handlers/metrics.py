@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.front import State
 from handlers.errors import Problem
+from handlers.planes import offers
 from handlers.service import Service
 
 PATH: Final = "/metrics"
@@ -49,7 +50,7 @@ class MetricsMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"] == PATH:
+        if scope["path"] == PATH and offers(scope, "metrics"):
             await self._answer(scope["method"])(scope, receive, send)
             return
         status = CLIENT_GONE

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
+from handlers.health_limits import HealthLimits
+from handlers.planes import Planes, addresses
 from handlers.strict_json import JsonLimits
 
 MAX_PROMPT_TOKENS = 1_048_576
@@ -47,9 +49,14 @@ class Settings:
     """The only folder from which adapters may be loaded while the server runs; None: none may."""
     host: str = "127.0.0.1"
     port: int = 1025
+    planes: Planes = field(default_factory=Planes)
+    """Where the management and the metrics plane listen; by default with the business plane."""
+    health: HealthLimits = field(default_factory=HealthLimits)
+    instances: int = 1
+    """Engine processes behind this server, MindIE's modelInstanceNumber."""
     metrics: bool | None = None
-    """Serve GET /metrics beside the contract's paths; None: where ``host`` is this machine's own, since what a server
-    is busy with is nothing for everybody who may send requests."""
+    """Serve GET /metrics beside the contract's paths; None: where the metrics plane has an address of its own, or
+    ``host`` is this machine's own, since what a server is busy with is nothing for everybody who may send requests."""
 
     max_n: int = 128
     """Choices per request at most, for n, best_of and the beam width."""
@@ -94,7 +101,7 @@ class Settings:
 
     retry_after_s: int = 1
     """What a refused client is told to wait, in seconds."""
-    drain_timeout_s: float = 30.0
+    drain_timeout_s: float = 25.0
     """How long running requests may go on after a stop signal, in seconds."""
 
     chat_template: str | None = None
@@ -129,7 +136,15 @@ class Settings:
     @property
     def serves_metrics(self) -> bool:
         """Whether there is a GET /metrics."""
-        return is_loopback(self.host) if self.metrics is None else self.metrics
+        listens = addresses(self.host, self.port, self.planes)
+        shown = listens["metrics"] != listens["business"] or is_loopback(self.host)
+        return shown if self.metrics is None else self.metrics
+
+    @property
+    def stops_by_request(self) -> bool:
+        """Whether GET /stopService is offered: not to everybody who may send requests from elsewhere."""
+        listens = addresses(self.host, self.port, self.planes)
+        return listens["management"] != listens["business"] or is_loopback(self.host)
 
     @property
     def openai_form(self) -> bool:

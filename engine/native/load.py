@@ -43,6 +43,7 @@ def build_native(
     *,
     page_size: int,
     memory_bytes: int | None = None,
+    memory_share: float = 1.0,
     max_tokens: int | None = None,
     threads: int = 1,
     variant: str | None = None,
@@ -56,6 +57,7 @@ def build_native(
         loaded: unchanged; not needed afterwards.
         page_size: tokens of a page, a multiple of 32.
         memory_bytes: for keys and values; None takes a share of what the machine has.
+        memory_share: this process's part of that share, where several serve.
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         threads: that compute, the caller's among them.
         variant: of ``variants.VARIANTS`` by name; None takes the best.
@@ -85,7 +87,7 @@ def build_native(
     pool = ThreadPool(library, threads)
     windows = [probe.rules[layer].window for layer in range(len(found.layers))]
     packed = pack(library, pool, found, windows, page_size, weights)
-    num_pages = pool_bytes(memory_bytes) // page_bytes(packed, page_size)
+    num_pages = pool_bytes(memory_bytes, memory_share) // page_bytes(packed, page_size)
     if max_tokens is not None:
         num_pages = min(num_pages, -(-max_tokens // page_size))
     runner = NativeRunner(library, pool, packed, loaded.info, num_pages=num_pages, positions=positions)

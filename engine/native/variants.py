@@ -6,9 +6,13 @@ import platform
 import sys
 from dataclasses import dataclass
 
+from engine.types import LoadFailureCause
+
 
 class NativeUnavailable(Exception):
     """The native step cannot run here; the message is a sentence that says why."""
+
+    load_failure_cause: LoadFailureCause = "device"
 
 
 @dataclass(frozen=True, slots=True)
