@@ -18,6 +18,8 @@ from mock_process import LONG, ROOT, mock_server
 
 from engine.mock_front import MockFront
 from handlers import stop_service
+from handlers.listeners import one_listener
+from handlers.server import ApiServer
 from handlers.service import Service
 from handlers.settings import Settings
 
@@ -190,6 +192,22 @@ def test_an_engine_that_is_lost_ends_the_server_with_a_code_and_a_sentence(facto
     assert last.startswith("mindspec cannot serve m: ")
     assert words in last
     assert "Traceback" not in done.stderr
+
+
+class CannotStart(MockFront):
+    """A front that fails at once."""
+
+    async def start(self) -> None:
+        """Fail."""
+        raise RuntimeError("told to")
+
+
+def test_an_application_that_does_not_start_is_no_success() -> None:
+    """The code of failures that nobody foresaw."""
+    server = ApiServer(Service(Settings("mock"), CannotStart()), print)
+    asyncio.run(server.serve([one_listener("127.0.0.1", 0)]))
+
+    assert server.exit_code == 70
 
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 8, "hidden_size": 8}
