@@ -53,6 +53,31 @@ OPTIONS: Final[Mapping[str, str]] = {
     "BackendConfig.ScheduleConfig.maxQueue": "max_queue",
 }
 """Keys that are one option each, with the same values."""
+HANDLED: Final = frozenset(
+    {
+        "EnableDynamicAdjustTimeoutConfig",
+        "ServerConfig.httpsEnabled",
+        "ServerConfig.relaxedRules",
+        "ServerConfig.compatRefusals",
+        "BackendConfig.ModelDeployConfig.truncation",
+        "BackendConfig.ModelDeployConfig.LoraModules",
+        "BackendConfig.ModelDeployConfig.loraDirectory",
+        "BackendConfig.ModelDeployConfig.ModelConfig",
+        "BackendConfig.ScheduleConfig.maxPrefillBatchSize",
+        *(f"BackendConfig.ModelDeployConfig.LoraModules[].{name}" for name in ("name", "path", "baseModelName")),
+        *(
+            f"BackendConfig.ModelDeployConfig.ModelConfig[].{name}"
+            for name in ("modelInstanceType", "modelWeightPath", "npuMemSize", "plugin_params", "models")
+        ),
+        *(
+            f"BackendConfig.ModelDeployConfig.ModelConfig[].models.*.{name}"
+            for name in ("enable_reasoning", "chat_template", "early_stopping_text")
+        ),
+        "BackendConfig.ModelDeployConfig.ModelConfig[].models.*.tool_call_options.tool_call_parser",
+        *(f"LogConfig.dynamicLogLevel{name}" for name in ("", "ValidHours", "ValidTime")),
+    }
+)
+"""Other honoured keys that the functions here, the rules, or the reload act on."""
 TOOL_PARSERS: Final[Mapping[str, str]] = {
     "chatglm2": "none",
     "chatglm3": "chatglm3",
@@ -131,6 +156,7 @@ def choose(file: ConfigFile, environment: Mapping[str, str], weights: WeightsFac
         faults += step(chosen, environment, weights)
     if file.value("EnableDynamicAdjustTimeoutConfig"):
         options.update(SLOWEST)
+    faults += _unserved(file)
     rules = file.value("ServerConfig.relaxedRules")
     if rules:
         faults += _relaxed(chosen, rules)
@@ -305,3 +331,9 @@ def _relaxed(chosen: Chosen, rules: list[str]) -> list[Fault]:
     return [
         Fault("ServerConfig.relaxedRules", f"names {name!r}; rules that can be relaxed are {known}") for name in unknown
     ]
+
+
+def _unserved(file: ConfigFile) -> Iterator[Fault]:
+    if file.value("ServerConfig.httpsEnabled") is not False:
+        message = "is true, also where it is absent, and TLS is not served yet; say false and put a proxy in front"
+        yield Fault("ServerConfig.httpsEnabled", message)
