@@ -69,7 +69,10 @@ class _PlaneServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen at once, while the model loads."""
-        await super().startup(sockets=sockets)
+        try:
+            await super().startup(sockets=sockets)
+        except SystemExit:  # uvicorn's way where the application does not start; it has logged why
+            self.should_exit = True
         if self.started:
             self._on_started()
 
@@ -121,6 +124,8 @@ class ApiServer:
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             self._leave()
             await asyncio.gather(*running)
+        if self._starting and not self._service.ending.begun:
+            self.exit_code = exit_codes.CRASH_LOOP  # the application did not start; uvicorn has said why
 
     def stop(self) -> None:
         """Drain and close; the second time, close at once. Call it on the server's event loop."""

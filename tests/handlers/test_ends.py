@@ -18,6 +18,8 @@ from mock_process import LONG, ROOT, mock_server
 
 from engine.mock_front import MockFront
 from handlers import stop_service
+from handlers.listeners import one_listener
+from handlers.server import ApiServer
 from handlers.service import Service
 from handlers.settings import Settings
 
@@ -109,11 +111,11 @@ def test_a_second_signal_ends_at_once_and_streams_are_told() -> None:
 
 
 def test_stop_service_answers_when_nothing_runs_and_ends_the_server() -> None:
-    """The running stream finishes, a second call is a 500, the first one a 200, the exit code 0."""
+    """A stream goes on, a second call is a 500; when the stream is over the first call is a 200, the exit code 0."""
     with (
         mock_server("--step-delay-ms", "25") as (process, url),
         httpx.Client(base_url=url, trust_env=False, timeout=30) as client,
-        client.stream("POST", CHAT, json=LONG) as stream,
+        client.stream("POST", CHAT, json=ENDLESS) as stream,
     ):
         lines = stream.iter_lines()
         next(lines)
@@ -121,11 +123,13 @@ def test_stop_service_answers_when_nothing_runs_and_ends_the_server() -> None:
         until(lambda: is_draining(url))
         second = httpx.get(f"{url}/stopService", trust_env=False)
         process.send_signal(signal.SIGTERM)  # what a service manager sends after its stop hook
-        rest = [line.removeprefix("data: ") for line in lines if line]
+        later = [next(lines) for _ in range(10)]
+        assert asking.poll() is None
+        stream.close()
         first, _ = asking.communicate(timeout=30)
 
         assert (second.status_code, second.json()["code"]) == (500, "stopping")
-        assert json.loads(rest[-2])["choices"][0]["finish_reason"] == "length"
+        assert all("error" not in line for line in later)
         assert first == "200\n"
         assert process.wait(30) == 0
 
@@ -190,6 +194,22 @@ def test_an_engine_that_is_lost_ends_the_server_with_a_code_and_a_sentence(facto
     assert last.startswith("mindspec cannot serve m: ")
     assert words in last
     assert "Traceback" not in done.stderr
+
+
+class CannotStart(MockFront):
+    """A front that fails at once."""
+
+    async def start(self) -> None:
+        """Fail."""
+        raise RuntimeError("told to")
+
+
+def test_an_application_that_does_not_start_is_no_success() -> None:
+    """The code of failures that nobody foresaw."""
+    server = ApiServer(Service(Settings("mock"), CannotStart()), print)
+    asyncio.run(server.serve([one_listener("127.0.0.1", 0)]))
+
+    assert server.exit_code == 70
 
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 8, "hidden_size": 8}
