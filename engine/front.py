@@ -22,6 +22,7 @@ from engine.process import EngineSpec, run_engine
 from engine.scheduler import Limits
 from engine.silence import HangLimits, Silence, cpu_seconds
 from engine.stats import EngineStats
+from engine.tally import Observed
 from engine.text.tokenizer import TextTokenizer
 from engine.types import AdapterSource, EngineError, ModelInfo, Request
 from engine.wire import AdapterLoaded, EngineCommand, EngineMessage, LoadFailed, LoadProgress, Quit, Ready, Round
@@ -48,6 +49,8 @@ class Front(Protocol):
     engine_stats: EngineStats
     """The engine's state, as it said last; zeros while there is none."""
     counts: FrontCounts
+    observed: Observed
+    """What it has seen of its requests' tokens."""
 
     @property
     def running(self) -> int:

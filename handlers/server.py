@@ -20,6 +20,7 @@ import uvicorn
 
 from engine.types import EngineError
 from handlers.app import build
+from handlers.log_settings import configure
 from handlers.service import Service
 
 _CLOSE_TIME_S: Final = 3.0
@@ -46,6 +47,7 @@ class ApiServer(uvicorn.Server):
             http="h11",
             ws="none",
             lifespan="on",
+            log_config=None,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -139,6 +141,7 @@ def run(service: Service, announce: Announce | None = None) -> int:
         reason = error.strerror or "the address cannot be used"
         print(f"mindspec cannot listen on {settings.host}:{settings.port}: {reason}", file=sys.stderr)
         return 1
+    configure(settings.logs)
     server = ApiServer(service, announce or partial(print, flush=True))
     # What is loaded now stays: the collector need not look at it again while requests are served.
     gc.collect()

@@ -12,12 +12,14 @@ from generated.rules import Deployment
 from handlers.answer_forms import AnswerForms, check_parsers
 from handlers.defaults import ModelDefaults
 from handlers.errors import Problem, from_engine, refused
+from handlers.live_requests import LiveRequests
 from handlers.prompt import PromptMaker
 from handlers.running import Timeouts
 from handlers.schema_pool import SchemaPool
 from handlers.settings import Limits, Settings
 from handlers.strict_json import JsonLimits
 from handlers.template_pool import TemplatePool
+from handlers.traffic import Traffic
 
 
 class Service:
@@ -30,6 +32,10 @@ class Service:
         self.defaults = defaults or ModelDefaults()
         self.created = int(time.time())
         """When the server started, in seconds since 1970."""
+        self.live = LiveRequests()
+        """The inference requests that are being answered."""
+        self.traffic = Traffic(settings.average_window_requests, lambda: self.front.counts)
+        """What has been asked and answered."""
         self._settings = settings
         self._deployment = settings.deployment()
         self._json_limits = settings.json_limits()

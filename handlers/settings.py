@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
+from handlers.log_settings import LogSettings
 from handlers.strict_json import JsonLimits
 
 MAX_PROMPT_TOKENS = 1_048_576
@@ -47,9 +48,13 @@ class Settings:
     """The only folder from which adapters may be loaded while the server runs; None: none may."""
     host: str = "127.0.0.1"
     port: int = 1025
-    metrics: bool | None = None
-    """Serve GET /metrics beside the contract's paths; None: where ``host`` is this machine's own, since what a server
-    is busy with is nothing for everybody who may send requests."""
+    metrics: bool = True
+    """Serve GET /metrics beside the contract's paths."""
+    metrics_vllm: bool = False
+    """Show vLLM's names for metrics beside MindIE's."""
+    average_window_requests: int = 1000
+    """Requests that averages look back over at most; MindIE's DYNAMIC_AVERAGE_WINDOW_SIZE."""
+    logs: LogSettings = field(default_factory=LogSettings)
 
     max_n: int = 128
     """Choices per request at most, for n, best_of and the beam width."""
@@ -125,11 +130,6 @@ class Settings:
     schema_memory_bytes: int = 1024 * 1024 * 1024
     schema_workers: int = 2
     """Processes that read schemas; started when first needed."""
-
-    @property
-    def serves_metrics(self) -> bool:
-        """Whether there is a GET /metrics."""
-        return is_loopback(self.host) if self.metrics is None else self.metrics
 
     @property
     def openai_form(self) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools.load.options import add_options
-from tools.server_options import FEATURES, MODEL_TYPES, add_contract, add_engine, not_negative, read_profile
+from tools.server_options import FEATURES, MODEL_TYPES, add_contract, add_engine, add_watch, not_negative, read_profile
 
 if TYPE_CHECKING:
     from handlers.settings import Settings
@@ -118,6 +118,7 @@ DEFAULT_NAME = "SmolLM2-135M-Instruct"
 
 
 def _settings(given: argparse.Namespace, model_name: str) -> Settings:
+    from handlers.log_settings import LogSettings
     from handlers.settings import LoraModule, Settings
 
     profile = given.profile
@@ -126,6 +127,9 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         host=given.host,
         port=given.port,
         metrics=given.metrics,
+        metrics_vllm=given.metrics_vllm,
+        average_window_requests=given.average_window,
+        logs=LogSettings(given.log_level, given.log_form, given.log_prompts, given.log_stream),
         max_n=given.max_n,
         max_seq_len=given.max_seq_len,
         max_iter_times=given.max_iter_times,
@@ -173,10 +177,12 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--dtype", default="auto", choices=["auto", "float32", "float16", "bfloat16"])
     add_engine(serve)
     add_contract(serve)
+    add_watch(serve)
     serve.set_defaults(run=_serve, profile=())
 
     mock = commands.add_parser("mock", help="serve made-up text under the same contract", description=_mock.__doc__)
     add_contract(mock)
+    add_watch(mock)
     mock.add_argument(
         "--profile",
         type=read_profile,
