@@ -131,5 +131,6 @@ def configure(settings: LogSettings, stream: TextIO | None = None) -> LogWriter:
         old.close()
     root.addHandler(writer)
     set_level(settings.level)
+    logging.captureWarnings(True)
     atexit.register(writer.close)
     return writer

@@ -32,6 +32,7 @@ def _serve(given: argparse.Namespace) -> int:
     from engine.types import AdapterError
     from handlers.adapters import adapter_book
     from handlers.defaults import ModelDefaults
+    from handlers.log_settings import level_number
     from handlers.server import run
     from handlers.service import Service
     from tools.weights import ensure_default_model
@@ -69,6 +70,9 @@ def _serve(given: argparse.Namespace) -> int:
             "cpu_variant": given.cpu_variant,
         },
         threads=given.threads,
+        log_level=level_number(settings.logs.level),
+        log_form=settings.logs.form,
+        log_stream=settings.logs.stream,
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
     hang = HangLimits(given.engine_hang_timeout, given.engine_step_limit)
