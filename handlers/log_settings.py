@@ -7,6 +7,7 @@ import io
 import logging
 import sys
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import Final, Literal, TextIO
@@ -26,6 +27,8 @@ LEVELS: Final = {
 }
 """Log levels by the names that MindIE and Python have for them, in small letters."""
 
+GATHER_S: Final = 0.02
+"""How long lines are gathered before they are written together: waking a thread for each costs more than the line."""
 MAX_UNWRITTEN: Final = 10_000
 """Lines that wait while whoever reads them does not; of more, the youngest are dropped and counted."""
 
@@ -96,6 +99,8 @@ class LogWriter(logging.Handler):
     def _write(self) -> None:
         while not (self._closing and not self._lines):
             self._wanted.wait()
+            if not self._closing:
+                time.sleep(GATHER_S)
             self._wanted.clear()
             count = len(self._lines)
             if not count:

@@ -39,8 +39,7 @@ def test_the_text_form_is_time_level_source_logger_message_and_fields() -> None:
     line = TextForm("server").format(record("request", fields))
 
     assert line == (
-        "2023-11-14T22:13:20.250Z INFO    server a.b: request "
-        'status=200 model="a b" id=x-1 odd="a\\"=" empty=""'
+        '2023-11-14T22:13:20.250Z INFO    server a.b: request status=200 model="a b" id=x-1 odd="a\\"=" empty=""'
     )
 
 
