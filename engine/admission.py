@@ -23,6 +23,9 @@ class Admission:
     tokens and waits in its place in the order; later its tokens are run again like a prompt. A group never makes an
     older one give way, so the oldest always goes on. Where extents are too cut up for the oldest to grow, it is
     preempted itself, last, and comes back with room for all that it can need.
+
+    A request with a reserved place counts as the oldest, starts beside a full batch, and makes the youngest give way
+    where there is no page for it.
     """
 
     def __init__(self, memory: KVMemory, max_batch_size: int) -> None:
@@ -76,15 +79,19 @@ class Admission:
         place = 0
         while place < len(self.waiting):
             group = self.waiting[place]
-            if width and width + group.width > self._max_batch_size:
+            reserved = group.state.request.reserved
+            if not reserved and width and width + group.width > self._max_batch_size:
                 self._block(group)
                 return
             if self._memory.must_wait(group.sequences[0]):
                 place += 1
                 continue
-            if not self._start(group, width):
-                self._block(group)
-                return
+            while not self._start(group, 0 if reserved else width):
+                if not reserved or not self.running:
+                    self._block(group)
+                    return
+                width -= self.running[-1].width
+                self.preempt(self.running[-1])
             del self.waiting[place]
             self.join(group)
             width += group.width

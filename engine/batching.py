@@ -24,11 +24,15 @@ class BatchLimits:
     mixed_prefill_tokens: int = 512
     """Prefill tokens of a step that has decode rows: so many tokens' time a running answer waits at most for others'
     prompts between two of its tokens."""
+    draft_tokens: int = 0
+    """Drafts of a decode row at most; 0: none. Only runners with ``same_bits`` get any."""
 
     def __post_init__(self) -> None:
         sizes = (self.max_batch_size, self.max_prefill_batch_size, self.max_prefill_tokens, self.mixed_prefill_tokens)
         if min(sizes) < 1 or (self.prefill_chunk_size is not None and self.prefill_chunk_size < 1):
             raise ValueError("every batch limit is at least 1")
+        if self.draft_tokens < 0:
+            raise ValueError("the draft tokens are at least 0")
 
 
 @dataclass(slots=True)
@@ -38,6 +42,10 @@ class Part:
     group: Group
     sequence: KVSequence
     span: Span
+    drafts: tuple[int, ...] = ()
+    """The last tokens of the span, where these are guesses."""
+    accepted: int = 0
+    """So many of them, from the first one, were then drawn."""
 
 
 @dataclass(slots=True)

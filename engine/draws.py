@@ -1,26 +1,23 @@
-"""One step's draws: the rows of all choices together, greedy ones out of one copy to the host."""
+"""One step's draws: the rows of all choices together, greedy ones out of one look at the logits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
-from engine.sampling.sampler import Draw, Row, Sampler, likeliest
+from engine.sampling.sampler import Draw, Row
+from engine.sampling.selector import Selector
 
 
 class StepDraws:
     """Draws from one step's logits. Nothing is drawn from rows that are no numbers."""
 
-    def __init__(self, logits: Tensor) -> None:
-        """Look at float32 ``logits`` ``[rows, vocab]`` once: one pass on the device, one copy to the host."""
+    def __init__(self, logits: Tensor, selector: Selector) -> None:
+        """Look at float32 ``logits`` ``[rows, vocab]`` once."""
         self._logits = logits
-        best = likeliest(logits)  # [rows]; NaN where a row has one
-        finite = logits.gather(1, best[:, None])[:, 0].isfinite()  # [rows]
-        both: list[list[int]] = torch.stack((best, finite.to(best.dtype))).tolist()
-        self._likeliest = both[0]
-        self._finite = both[1]
+        self._selector = selector
+        self._likeliest, self._finite = selector.likeliest(logits)
 
     def healthy(self, first: int, count: int) -> bool:
         """Whether a token can be chosen from each of ``count`` rows."""
@@ -30,18 +27,22 @@ class StepDraws:
         """``count`` rows of the logits, ``[count, vocab]``."""
         return self._logits[first : first + count]
 
-    def draw(self, sampler: Sampler, rows: Sequence[tuple[int, Row]]) -> list[Draw]:
-        """One token for each pair of a logits row and a choice; a row may serve several choices."""
+    def draw(self, rows: Sequence[tuple[int, Row]]) -> list[Draw]:
+        """One token for each pair of a logits row and a choice; a row may serve several choices.
+
+        The steps and their order are those of ``Sampler``.
+        """
         draws = [Draw(self._likeliest[index], None, None) for index, _ in rows]
-        asked = [place for place, (_, row) in enumerate(rows) if not _is_likeliest(row)]
-        if asked:
-            indices = [rows[place][0] for place in asked]
-            logits = self._logits if indices == list(range(len(self._logits))) else self._logits[indices]
-            for place, draw in zip(asked, sampler.draw(logits, [rows[place][1] for place in asked]), strict=True):
-                draws[place] = draw
+        drawn = [place for place, (_, row) in enumerate(rows) if not (row.settings.greedy and row.free)]
+        if drawn:
+            tokens = self._selector.tokens(self._logits, [rows[place] for place in drawn])
+            for place, token_id in zip(drawn, tokens, strict=True):
+                draws[place].token_id = token_id
+        reported = [place for place, (_, row) in enumerate(rows) if row.settings.logprob]
+        if reported:
+            asked = [
+                (rows[place][0], draws[place].token_id, rows[place][1].settings.top_logprobs) for place in reported
+            ]
+            for place, (logprob, top) in zip(reported, self._selector.logprobs(self._logits, asked), strict=True):
+                draws[place].logprob, draws[place].top = logprob, top
         return draws
-
-
-def _is_likeliest(row: Row) -> bool:
-    """Whether the draw is the likeliest token of the row, and that is all that is asked."""
-    return row.settings.greedy and not row.settings.logprob and row.free

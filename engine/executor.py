@@ -19,7 +19,8 @@ class RequestRound:
 
     request_id: str
     tokens: list[StepToken]
-    """At most one per live choice, in choice order; empty for beams, and while ``prefilling``."""
+    """In choice order: one of each live choice, or several, where drafts of them came true, in their own order. Empty
+    for beams, and while ``prefilling``."""
     beams: list[BeamHypothesis] | None
     """Best first, on the last round of a beam request only."""
     done: bool
@@ -38,7 +39,7 @@ ReadAdapter = Mapping[str, tuple[Any, Any]]
 
 
 class Executor(Protocol):
-    """Runs the sequences of the admitted requests, at most one token each a round.
+    """Runs the sequences of the admitted requests, in a round one token each, or several that were guessed.
 
     Not thread safe: one thread calls all of it. A failure of the device or of the model's code raises from ``step``;
     the executor then makes no promise about the requests it holds.
@@ -92,7 +93,7 @@ class Executor(Protocol):
         ...
 
     def step(self) -> list[RequestRound]:
-        """Run one round: sequences that can, gain one token; others get on with their prompts, or wait.
+        """Run one round: sequences that can, gain a token or more; others get on with their prompts, or wait.
 
         Returns one entry per request that had a part in the round, in order of admission.
         """

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from engine.memory import KVMemory
 from engine.plan import ModelRunner
+from engine.prefix import SHORTEST_RUN
 from engine.sequences import KVSequence
 
 
@@ -17,8 +18,15 @@ class ExtentMemory(KVMemory):
     at most to ``limit``: into the pages behind it, or by a move; if there is no room for either, by what it needs.
     """
 
-    def __init__(self, runner: ModelRunner, growth_tokens: int, soft_limit: int | None = None) -> None:
-        super().__init__(runner, soft_limit)
+    def __init__(
+        self,
+        runner: ModelRunner,
+        growth_tokens: int,
+        soft_limit: int | None = None,
+        *,
+        shortest_run: int = SHORTEST_RUN,
+    ) -> None:
+        super().__init__(runner, soft_limit, shortest_run=shortest_run)
         self._growth_tokens = growth_tokens
 
     def most_pages(self, prompt_tokens: int, limit: int, beams: int) -> int:
@@ -37,14 +45,15 @@ class ExtentMemory(KVMemory):
         if self.pool.available < capacity + spare:
             return False
         hits = self.lookup(sequence)
-        if self._adopt(sequence, hits, capacity):
+        part = self._find_part(sequence, len(hits))
+        if self._adopt(sequence, hits, part, capacity):
             return True
         self.pool.share(hits)  # so that they are not given away
         run = self.pool.take_run(capacity)
         if run is None and hits:
             # The cached pages themselves may stand in the way.
             self.pool.release(hits)
-            hits = []
+            hits, part = [], (-1, 0)
             run = self.pool.take_run(capacity)
         if run is None:
             return False
@@ -53,8 +62,10 @@ class ExtentMemory(KVMemory):
         finally:
             self.pool.release(hits)
         self._move_keys(hits, run)
+        if part[1]:
+            self._copy_part(part, run[len(hits)], given_back=run)
         sequence.pages = run
-        self._begin(sequence, len(hits))
+        self._begin(sequence, len(hits), part)
         return True
 
     def secure(self, sequence: KVSequence) -> bool:
@@ -108,7 +119,7 @@ class ExtentMemory(KVMemory):
             self._move_keys(pages, run)
         return run
 
-    def _adopt(self, sequence: KVSequence, hits: list[int], capacity: int) -> bool:
+    def _adopt(self, sequence: KVSequence, hits: list[int], part: tuple[int, int], capacity: int) -> bool:
         """Continue cached pages where they lie, without a copy: nobody owns them, they are a run, and there is room."""
         if not hits or hits != list(range(hits[0], hits[0] + len(hits))) or any(map(self.pool.owners, hits)):
             return False
@@ -118,8 +129,10 @@ class ExtentMemory(KVMemory):
         if grown is None:
             self.pool.release(run)
             return False
+        if part[1]:
+            self._copy_part(part, grown[len(hits)], given_back=grown)
         sequence.pages = grown
-        self._begin(sequence, len(hits))
+        self._begin(sequence, len(hits), part)
         return True
 
     def _move_keys(self, source: Iterable[int], target: Iterable[int]) -> None:

@@ -1,56 +1,74 @@
-"""The engine's only door for the HTTP side, and the front that keeps the engine in a process of its own."""
+"""The engine's only door for the HTTP side."""
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import logging
-import multiprocessing
-import socket
-import time
-from collections import deque
-from collections.abc import Coroutine
-from dataclasses import dataclass, field, replace
-from multiprocessing.context import SpawnProcess
 from typing import Protocol
 
-from engine.front_base import STOPPING, FrontBase, FrontCounts, State
+from engine.front_base import FrontCounts, LostCause, State
 from engine.generation import Generation
-from engine.link import EngineLink
-from engine.lora_book import AdapterBook
-from engine.process import EngineSpec, run_engine
+from engine.process import EngineSpec
+from engine.process_front import ProcessFront, RestartPolicy
 from engine.scheduler import Limits
-from engine.silence import HangLimits, Silence, cpu_seconds
+from engine.silence import HangLimits
 from engine.stats import EngineStats
 from engine.tally import Observed
 from engine.text.tokenizer import TextTokenizer
-from engine.types import AdapterSource, EngineError, ModelInfo, Request
-from engine.wire import AdapterLoaded, EngineCommand, EngineMessage, LoadFailed, LoadProgress, Quit, Ready, Round
+from engine.types import AdapterSource, ModelInfo, Request
 
 __all__ = ["EngineSpec", "Front", "Generation", "HangLimits", "Limits", "ProcessFront", "RestartPolicy", "State"]
 
-_log = logging.getLogger(__name__)
 
-_ENDED = "The engine process ended unexpectedly."
-_HUNG = "The engine process did not answer any more and was ended."
-_GIVEN_UP = "The engine process ended {deaths} times within {minutes:g} minutes and is not started again."
-_NOT_STARTED = "The engine process could not be started."
+class ReadyAdapters(Protocol):
+    """The adapters as the handlers see them."""
+
+    @property
+    def ready(self) -> list[AdapterSource]:
+        """Those that requests may use, in the order in which they came."""
+        ...
 
 
 class Front(Protocol):
     """The engine as the handlers see it. All of it belongs to one event loop."""
 
-    tokenizer: TextTokenizer
-    info: ModelInfo | None
-    """None until the model has been loaded once."""
-    state: State
-    failure: str | None
-    """A sentence, when ``state`` is "down"."""
-    engine_stats: EngineStats
-    """The engine's state, as it said last; zeros while there is none."""
-    counts: FrontCounts
-    observed: Observed
-    """What it has seen of its requests' tokens."""
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """The model's."""
+        ...
+
+    @property
+    def info(self) -> ModelInfo | None:
+        """None until the model has been loaded once."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """What it does."""
+        ...
+
+    @property
+    def failure(self) -> str | None:
+        """A sentence, when ``state`` is "down"."""
+        ...
+
+    @property
+    def lost(self) -> LostCause | None:
+        """Set when the engine is down and not started again."""
+        ...
+
+    @property
+    def engine_stats(self) -> EngineStats:
+        """The engine's state, as it said last; zeros while there is none."""
+        ...
+
+    @property
+    def counts(self) -> FrontCounts:
+        """What has happened."""
+        ...
+
+    @property
+    def observed(self) -> Observed:
+        """What it has seen of its requests' tokens."""
+        ...
 
     @property
     def running(self) -> int:
@@ -62,8 +80,10 @@ class Front(Protocol):
         """Those of them that wait for room, so far as is known."""
         ...
 
-    adapters: AdapterBook
-    """Which adapters there are."""
+    @property
+    def adapters(self) -> ReadyAdapters:
+        """Which adapters there are."""
+        ...
 
     async def start(self) -> None:
         """Begin to load the model; returns at once."""
@@ -94,6 +114,27 @@ class Front(Protocol):
         """
         ...
 
+    @property
+    def usage_percent(self) -> float:
+        """How loaded the engine is: its pages in use, or its batch, whichever is more, in percent."""
+        ...
+
+    async def wait_lost(self) -> LostCause:
+        """Wait until the engine is down and not started again; that may be for ever."""
+        ...
+
+    async def probe(self, timeout_s: float) -> None:
+        """Generate one token, in a place beside all requests that never waits in the queue.
+
+        Raises:
+            EngineError: loading, stopping or engine_down; timeout when it took longer; what went wrong in the engine.
+        """
+        ...
+
+    def cut(self) -> None:
+        """End what runs: it fails as stopping."""
+        ...
+
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests and let the running ones finish; those left after ``timeout_s`` fail as stopping."""
         ...
@@ -101,225 +142,3 @@ class Front(Protocol):
     async def stop(self) -> None:
         """End the engine; requests that still run fail as stopping."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class RestartPolicy:
-    """When a front stops starting its engine anew."""
-
-    max_deaths: int = 3
-    """So many within the window, and the engine stays down."""
-    window_s: float = 300.0
-
-
-@dataclass(slots=True)
-class _Engine:
-    """One engine process."""
-
-    process: SpawnProcess
-    silence: Silence
-    link: EngineLink | None = None
-    info: ModelInfo | None = None
-    """Of its model, when that is loaded."""
-    awaited: set[int] = field(default_factory=set)
-    """Adapters that it must load before requests may come."""
-    load_failure: str | None = None
-    hung: bool = False
-    over: bool = False
-
-
-class ProcessFront(FrontBase):
-    """A ``Front`` whose engine is a child process, started anew when it dies, and ended when it hangs."""
-
-    def __init__(
-        self,
-        tokenizer: TextTokenizer,
-        spec: EngineSpec,
-        *,
-        limits: Limits | None = None,
-        restart: RestartPolicy | None = None,
-        hang: HangLimits | None = None,
-        stop_grace_s: float = 5.0,
-        adapters: AdapterBook | None = None,
-    ) -> None:
-        """Args:
-        tokenizer: the model's, for this side of the process boundary.
-        spec: what the engine process runs; its ``max_batch_size`` and ``max_queue`` are taken from ``limits``.
-        limits: batch and queue.
-        restart: when to give up on an engine that dies again and again.
-        hang: when an engine that says nothing is ended.
-        stop_grace_s: seconds that ``stop`` waits before it kills the process.
-        adapters: those that every engine process begins with. One that cannot be loaded at the first start is a
-            failure of that; at a later one it is left out.
-        """
-        super().__init__(tokenizer, limits or Limits(), adapters)
-        self.progress: str | None = None
-        """The latest sentence of a loading engine."""
-        self._spec = replace(spec, max_batch_size=self.limits.max_batch_size, max_queue=self.limits.max_queue)
-        self._restart = restart or RestartPolicy()
-        self._hang = hang or HangLimits()
-        self._stop_grace_s = stop_grace_s
-        self._deaths: deque[float] = deque()
-        self._engine: _Engine | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._watching: asyncio.Task[None] | None = None
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the engine."""
-        return self._engine.process.pid if self._engine else None
-
-    async def start(self) -> None:
-        """See ``Front.start``."""
-        atexit.register(self._kill)
-        self._watching = asyncio.get_running_loop().create_task(self._watch())
-        await self._launch()
-
-    async def stop(self) -> None:
-        """See ``Front.stop``."""
-        self._set_state("draining")
-        self._cancel_all(EngineError("stopping", STOPPING))
-        if self._watching is not None:
-            self._watching.cancel()
-        await asyncio.gather(*self._tasks)  # a process that is being started must be known before it can be ended
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.over = True
-            if engine.link is not None:
-                asyncio.get_running_loop().remove_reader(engine.process.sentinel)
-                engine.link.send(Quit())
-            await asyncio.to_thread(engine.process.join, self._stop_grace_s)
-            if engine.process.is_alive():
-                engine.process.kill()
-                await asyncio.to_thread(engine.process.join)
-            if engine.link is not None:
-                engine.link.close()
-            engine.process.close()
-        atexit.unregister(self._kill)
-
-    async def _launch(self) -> None:
-        """Start a process and listen to it; it reports when it is ready."""
-        self._restarting = False
-        if self.state == "draining":
-            return
-        self._set_state("loading")
-        mine, its = socket.socketpair()
-        process = multiprocessing.get_context("spawn").Process(target=run_engine, args=(its, self._spec), name="engine")
-        engine = self._engine = _Engine(process, Silence(self._hang))
-        try:
-            await asyncio.to_thread(process.start)
-        except OSError:
-            _log.exception("the engine process could not be started")
-            mine.close()
-            self._engine = None
-            self._set_state("down", _NOT_STARTED)
-            return
-        finally:
-            its.close()
-        engine.link = EngineLink(mine, lambda message: self._on_message(engine, message), lambda: self._on_end(engine))
-        asyncio.get_running_loop().add_reader(process.sentinel, engine.link.end)
-
-    def _send(self, command: EngineCommand) -> None:
-        if self._engine is not None and self._engine.link is not None:
-            self._engine.link.send(command)
-
-    async def _watch(self) -> None:
-        """End an engine that hangs."""
-        while True:
-            await asyncio.sleep(self._hang.tick_s)
-            engine = self._engine
-            if engine is None or engine.link is None or engine.process.pid is None:
-                continue
-            loading = self.state == "loading"
-            stats = self.engine_stats
-            owes = loading or bool(self._running) or stats.received != self._sent or not stats.idle
-            cpu_s = cpu_seconds(engine.process.pid) if owes else None
-            if engine.silence.hangs(owes=owes, loading=loading, cpu_s=cpu_s):
-                _log.error("the engine process does not answer any more; it is killed")
-                engine.hung = True
-                engine.link.end()
-
-    def _on_message(self, engine: _Engine, message: EngineMessage) -> None:
-        engine.silence.broken()
-        match message:
-            case Round(outputs, stats):
-                self._receive(outputs, stats)
-            case LoadProgress(sentence):
-                self.progress = sentence
-            case Ready(info, stats):
-                engine.info = info
-                self.engine_stats = stats
-                for command in self.adapters.commands():
-                    engine.awaited.add(command.number)
-                    self._send(command)
-                self._begin_when_loaded(engine)
-            case AdapterLoaded(number, failure):
-                if failure is not None and number in engine.awaited:
-                    sentence = f"The adapter {self.adapters.name_of(number)!r} cannot be loaded: {failure}"
-                    if self.info is None:
-                        engine.load_failure = sentence
-                    else:
-                        _log.error("%s It is left out.", sentence)
-                self._adapter_answered(message)
-                if number in engine.awaited:
-                    engine.awaited.discard(number)
-                    self._begin_when_loaded(engine)
-            case LoadFailed(sentence):
-                engine.load_failure = sentence
-
-    def _begin_when_loaded(self, engine: _Engine) -> None:
-        """Requests may come once the model and its adapters are there."""
-        if engine.awaited or engine.info is None:
-            return
-        if engine.load_failure is not None:
-            self._send(Quit())  # its end is reported like that of an engine without a model
-            return
-        self.info = engine.info
-        if self.state == "loading":
-            self._set_state("ready")
-
-    def _on_end(self, engine: _Engine) -> None:
-        """The process is gone, or its end of the socket is, which is as bad."""
-        asyncio.get_running_loop().remove_reader(engine.process.sentinel)
-        if engine.over:
-            return
-        engine.over = True
-        self._engine = None
-        engine.process.kill()
-        self._spawn_task(self._reap(engine.process))
-        why = _HUNG if engine.hung else _ENDED
-        self._fail_all("engine_down", why)
-        if self.state == "draining":
-            return
-        if engine.load_failure is not None and self.info is None:
-            # The first load says what is wrong with the model or the machine; another try would say the same.
-            self._set_state("down", engine.load_failure)
-            return
-        now = time.monotonic()
-        self._deaths.append(now)
-        while self._deaths[0] < now - self._restart.window_s:
-            self._deaths.popleft()
-        if len(self._deaths) >= self._restart.max_deaths:
-            sentence = _GIVEN_UP.format(deaths=len(self._deaths), minutes=self._restart.window_s / 60)
-            _log.error(sentence)
-            self._set_state("down", sentence)
-            return
-        _log.error("the engine process ended; it is started again")
-        self.counts.engine_restarts += 1
-        self._restarting = True
-        self._set_state("down", why)
-        self._spawn_task(self._launch())
-
-    async def _reap(self, process: SpawnProcess) -> None:
-        await asyncio.to_thread(process.join)
-        process.close()
-
-    def _spawn_task(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def _kill(self) -> None:
-        # At the interpreter's end, where nobody called ``stop``: multiprocessing would wait for the engine for ever.
-        if self._engine is not None and self._engine.process.pid is not None:
-            self._engine.process.kill()

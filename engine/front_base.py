@@ -12,6 +12,7 @@ from typing import Literal
 from engine.generation import Generation, GenerationState
 from engine.log_form import PRIVATE
 from engine.lora_book import AdapterBook
+from engine.probes import Probes
 from engine.scheduler import QUEUE_FULL, Limits
 from engine.stats import EngineStats
 from engine.tally import Observed
@@ -22,6 +23,7 @@ from engine.types import (
     AdapterSource,
     EngineError,
     FailureCode,
+    LoadFailureCause,
     ModelInfo,
     Request,
     RequestFailure,
@@ -32,6 +34,8 @@ from engine.wire import AdapterLoaded, Cancel, EngineCommand, RemoveChoice, Subm
 _log = logging.getLogger(__name__)
 
 State = Literal["loading", "ready", "draining", "down"]
+LostCause = LoadFailureCause | Literal["deaths"]
+"""Why there is no engine any more: it could not be loaded, or it died too often."""
 
 LOADING = "The model is still loading."
 STOPPING = "The server is stopping."
@@ -86,8 +90,9 @@ class FrontBase(ABC):
         self._unstarted = 0
         self._unstarted_gone = 0
         """Requests that ended unstarted since the engine has told its state."""
-        self._restarting = False
-        """The engine is down and about to be started again."""
+        self.lost: LostCause | None = None
+        """Set when the engine is down and not started again."""
+        self._probes = Probes()
         self._changed: set[asyncio.Future[None]] = set()
 
     @property
@@ -125,6 +130,14 @@ class FrontBase(ABC):
                 fits += 1
         return self._unstarted - fits
 
+    @property
+    def usage_percent(self) -> float:
+        """See ``Front.usage_percent``."""
+        executor = self.engine_stats.executor
+        memory = executor.memory
+        pages = memory.pages_used / memory.pages_total if memory is not None and memory.pages_total else 0.0
+        return 100 * max(pages, min(1.0, executor.running / self.limits.max_batch_size))
+
     def submit(self, request: Request) -> Generation:
         """See ``Front.submit``.
 
@@ -151,12 +164,23 @@ class FrontBase(ABC):
 
     async def wait_ready(self) -> None:
         """See ``Front.wait_ready``."""
-        while self.state == "loading" or self._restarting:
-            await self._change()
+        while self.state == "loading" or (self.state == "down" and self.lost is None):
+            await self.change()
         if self.state == "down":
             raise EngineError("engine_down", self.failure or DOWN)
         if self.state == "draining":
             raise EngineError("stopping", STOPPING)
+
+    async def wait_lost(self) -> LostCause:
+        """See ``Front.wait_lost``."""
+        while self.lost is None:
+            await self.change()
+        return self.lost
+
+    async def probe(self, timeout_s: float) -> None:
+        """See ``Front.probe``."""
+        self._refuse_unless_ready()
+        await self._probe(timeout_s)
 
     async def drain(self, timeout_s: float) -> None:
         """See ``Front.drain``."""
@@ -164,9 +188,13 @@ class FrontBase(ABC):
         try:
             async with asyncio.timeout(timeout_s):
                 while self._running:
-                    await self._change()
+                    await self.change()
         except TimeoutError:
-            self._cancel_all(EngineError("stopping", STOPPING))
+            self.cut()
+
+    def cut(self) -> None:
+        """See ``Front.cut``."""
+        self._cancel_all(EngineError("stopping", STOPPING))
 
     async def load_adapter(self, source: AdapterSource) -> None:
         """See ``Front.load_adapter``."""
@@ -191,8 +219,10 @@ class FrontBase(ABC):
         now_s = time.monotonic()
         for output in outputs:
             running = self._running.get(output.request_id)
-            if running is None:
-                continue  # it was cancelled while this report was on its way
+            if running is None:  # a probe, or it was cancelled while this report was on its way
+                if self._probes.take(output) and isinstance(output, StepOutput) and not output.done:
+                    self._send(Cancel(output.request_id))
+                continue
             if isinstance(output, RequestFailure):
                 self._finish(output.request_id, EngineError(output.code, output.message))
                 continue
@@ -229,6 +259,18 @@ class FrontBase(ABC):
         if stats is not None:
             self.engine_stats = stats
             self._unstarted_gone = 0
+
+    async def _probe(self, timeout_s: float | None) -> None:
+        """Generate one token beside all requests. Raises EngineError as ``Front.probe`` does."""
+        request = self._probes.begin()
+        self._sent += 1
+        self._send(Submit(request, time.monotonic_ns()))
+        try:
+            await self._probes.outcome(request, timeout_s)
+        except EngineError as error:
+            if error.code == "timeout":
+                self._send(Cancel(request.request_id))
+            raise
 
     def _adapter_answered(self, answer: AdapterLoaded) -> None:
         """The engine has an adapter, or cannot have it."""
@@ -277,12 +319,14 @@ class FrontBase(ABC):
         self.engine_stats = EngineStats()
         self._sent = 0
         self._fail_loads(EngineError(code, message))
+        self._probes.fail(EngineError(code, message))
 
     def _cancel_all(self, error: EngineError) -> None:
         for request_id in list(self._running):
             self._send(Cancel(request_id))
             self._finish(request_id, error)
         self._fail_loads(error)
+        self._probes.fail(error)
 
     def _cancel(self, request_id: str) -> None:
         if request_id in self._running:
@@ -300,16 +344,18 @@ class FrontBase(ABC):
         self.state, self.failure = state, failure
         self._announce()
 
-    async def _change(self) -> None:
+    async def change(self) -> None:
         """Wait until the state changes or the last request ends."""
-        change = asyncio.get_running_loop().create_future()
+        await self.next_change()
+
+    def next_change(self) -> asyncio.Future[None]:
+        """Done when the state changes or the last request ends the next time."""
+        change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changed.add(change)
-        try:
-            await change
-        finally:
-            self._changed.discard(change)
+        change.add_done_callback(self._changed.discard)
+        return change
 
     def _announce(self) -> None:
-        for change in self._changed:
+        for change in list(self._changed):
             if not change.done():
                 change.set_result(None)

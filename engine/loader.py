@@ -13,7 +13,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.utils import logging as transformers_logging
 
 from engine.forward import ModelMismatch, SequenceForward
-from engine.types import ModelInfo
+from engine.types import LoadFailureCause, ModelInfo
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 """The dtypes that may be asked for by name; "auto" besides."""
@@ -29,6 +29,14 @@ _CPU_INFO = Path("/proc/cpuinfo")
 class LoadError(Exception):
     """The model cannot be served; the message is a sentence that says why, and names files without their paths."""
 
+    load_failure_cause: LoadFailureCause = "weights"
+
+
+class DeviceMissing(LoadError):
+    """The device that was asked for is not there."""
+
+    load_failure_cause: LoadFailureCause = "device"
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
@@ -39,7 +47,14 @@ class LoadedModel:
     info: ModelInfo
 
 
-def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_remote_code: bool = False) -> LoadedModel:
+def load(
+    path: Path,
+    *,
+    dtype: str = "auto",
+    device: str | None = None,
+    trust_remote_code: bool = False,
+    tried: bool = True,
+) -> LoadedModel:
     """Load the model of a folder (safetensors, also in shards, or one GGUF file) or of a GGUF file.
 
     Nothing is fetched from a network, and no pickled weights are read. Code that lies in the folder runs only with
@@ -51,9 +66,11 @@ def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_re
             (AVX512_BF16 or AMX), else float32.
         device: a torch device; None takes CUDA where there is one, else the CPU.
         trust_remote_code: run model code from the folder.
+        tried: after :func:`try_out`; who does without has to compare the model's logits in another way.
 
     Raises:
         LoadError: not a servable model.
+        DeviceMissing: the device is not there.
     """
     folder, gguf_file = _locate(path)
     name = path.name
@@ -82,7 +99,10 @@ def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_re
     missing = sorted(report["missing_keys"])
     if missing:
         raise LoadError(f"The weights of {name!r} are not whole: {missing[0]} is missing ({len(missing)} in all).")
-    model = model.to(target).eval().requires_grad_(False)
+    try:
+        model = model.to(target).eval().requires_grad_(False)
+    except (AssertionError, NotImplementedError, RuntimeError) as error:
+        raise DeviceMissing(f"The model {name!r} cannot be put on {target}: {_reason(error)}") from error
     info = ModelInfo(
         vocab_size=_vocab_rows(model),
         max_position_embeddings=_positions(config),
@@ -91,13 +111,24 @@ def load(path: Path, *, dtype: str = "auto", device: str | None = None, trust_re
         device=str(target),
         architecture=type(model).__name__,
     )
+    loaded = LoadedModel(model, info)
+    if tried:
+        try_out(loaded, name)
+    return loaded
+
+
+def try_out(loaded: LoadedModel, name: str) -> None:
+    """Run a few tokens; see :meth:`engine.forward.SequenceForward.self_check`.
+
+    Raises:
+        LoadError: the model, which the message calls ``name``, cannot be served.
+    """
     try:
-        SequenceForward(model, info.vocab_size).self_check()
+        SequenceForward(loaded.model, loaded.info.vocab_size).self_check()
     except ModelMismatch as error:
         raise LoadError(f"The model {name!r} cannot be served: {error}") from error
     except Exception as error:
         raise LoadError(f"The model {name!r} failed in a trial run of a few tokens: {_reason(error)}") from error
-    return LoadedModel(model, info)
 
 
 def resolve_dtype(name: str, device: torch.device, flags: frozenset[str]) -> torch.dtype:

@@ -93,6 +93,16 @@ class AdapterBook:
             raise AdapterError(f"{len(self._adapters)} adapters are loaded{still}; at most {limit} fit (maxLoras).")
         return self._command(self._enter(source))
 
+    def note(self, source: AdapterSource) -> LoadAdapter:
+        """Note an adapter for the next engine, which has it before it takes requests.
+
+        Raises:
+            AdapterError: as ``begin``.
+        """
+        command = self.begin(source)
+        self._adapters[command.number].ready = True
+        return command
+
     def name_of(self, number: int) -> str:
         """The name of a load."""
         return self._adapters[number].source.name

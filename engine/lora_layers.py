@@ -117,8 +117,8 @@ class LoraLayers:
 
         Args:
             spans: of the step.
-            last_rows: of each span its last row; its rows are a run. The output layer sees the last rows of the
-                spans that are wanted, in span order.
+            last_rows: of each span its last row; its rows are a run. The output layer sees the rows whose logits
+                are wanted, in span order.
 
         Raises:
             ValueError: an adapter that is not loaded.
@@ -133,7 +133,7 @@ class LoraLayers:
                         range(last + 1 - len(span.token_ids), last + 1)
                     )
                     if span.wanted:
-                        outputs.setdefault(span.adapter, []).append(wanted)
+                        outputs.setdefault(span.adapter, []).extend(range(wanted, wanted + span.wanted))
                 wanted += span.wanted
         self._tokens.assign(rows)
         self._outputs.assign(outputs)

@@ -41,11 +41,14 @@ def available_bytes() -> int:
     return max(0, min(found))
 
 
-def pool_bytes(limit: int | None) -> int:
-    """Bytes for the pages: ``limit`` where it is given, else a share of what is available beyond the reserve."""
+def pool_bytes(limit: int | None, part: float = 1.0) -> int:
+    """Bytes for the pages: ``limit`` where it is given, else a share of what is available beyond the reserve.
+
+    ``part`` of that share, where several processes have pages.
+    """
     if limit is not None:
         return limit
-    return int(max(0, available_bytes() - RESERVE_BYTES) * POOL_SHARE)
+    return int(max(0, available_bytes() - RESERVE_BYTES) * POOL_SHARE * part)
 
 
 def cache_bytes(limit: int | None, pool: int) -> int | None:

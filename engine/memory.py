@@ -7,9 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from engine.pages import PagePool
 from engine.plan import ModelRunner
-from engine.prefix import PrefixIndex
+from engine.prefix import SHORTEST_RUN, PrefixIndex
 from engine.sequences import KVSequence
 from engine.stats import MemoryStats
+
+_RUNS_TO_WAIT_FOR = 4
+"""A part of a page that another sequence computes is waited for when it saves so many shortest runs of tokens."""
 
 
 class KVMemory(ABC):
@@ -19,18 +22,20 @@ class KVMemory(ABC):
     each step, and *released*. Whatever it returns or raises, a method leaves pages and index in agreement.
     """
 
-    def __init__(self, runner: ModelRunner, soft_limit: int | None = None) -> None:
-        """``soft_limit``: see :class:`engine.pages.PagePool`."""
+    def __init__(self, runner: ModelRunner, soft_limit: int | None = None, *, shortest_run: int = SHORTEST_RUN) -> None:
+        """``soft_limit``: see :class:`engine.pages.PagePool`; ``shortest_run``: tokens of a page worth a copy."""
         self.page_size = runner.page_size
+        self._shortest_run = shortest_run
         self._num_pages = runner.num_pages
         self._soft_limit = soft_limit
         self._copy_pages = runner.copy_pages
+        self._copy_beginning = runner.copy_beginning
         self._queries = self._hits = self._query_tokens = self._hit_tokens = 0
         self.reset()
 
     def reset(self) -> None:
         """Forget all pages and everything about them; no sequence may have any after that."""
-        self.index: PrefixIndex[KVSequence] = PrefixIndex(self.page_size)
+        self.index: PrefixIndex[KVSequence] = PrefixIndex(self.page_size, self._shortest_run)
         self.pool = PagePool(self._num_pages, self.index.forget, self._soft_limit)
 
     @property
@@ -87,72 +92,162 @@ class KVMemory(ABC):
         """
 
     def lookup(self, sequence: KVSequence) -> list[int]:
-        """The cached pages that a sequence can begin with; at least its last token is left to be run."""
-        usable = min(len(sequence.tokens) - 1, sequence.cacheable) // self.page_size
+        """The cached full pages that a sequence can begin with; at least its last token is left to be run."""
+        usable = self._usable(sequence) // self.page_size
         self.index.extend_keys(sequence.keys, sequence.tokens, sequence.salt)
         return self.index.lookup(sequence.keys[:usable])
 
     def must_wait(self, sequence: KVSequence) -> bool:
-        """Whether the first page that a sequence would have to compute is being computed by another one."""
+        """Whether what a sequence would have to compute first is being computed by another one.
+
+        That is a whole page, or so much of it that waiting saves more than it costs: a running sequence waits for
+        nobody, so it is there after that one's own next chunks, or will not come.
+        """
         hits = len(self.lookup(sequence))
-        usable = min(len(sequence.tokens) - 1, sequence.cacheable) // self.page_size
-        return hits < usable and self.index.computed_by(sequence.keys[hits]) is not None
+        if hits < self._usable(sequence) // self.page_size and self.index.computed_by(sequence.keys[hits]) is not None:
+            return True
+        part, least = self._part(sequence, hits), _RUNS_TO_WAIT_FOR * self._shortest_run
+        if len(part) < least:
+            return False
+        before, begin = self._before(sequence, hits), hits * self.page_size
+        coming = [run for owner, run in self.index.planned(before, part) if owner.computed < begin + run]
+        most = max(coming, default=0)
+        return most >= least and most - self.index.longest_part(before, part)[1] >= least
 
     def commit(self, sequence: KVSequence) -> None:
-        """Make the pages that the last step filled known to others."""
-        full = min(sequence.computed, sequence.cacheable) // self.page_size
-        if full <= sequence.offered:
-            return
-        if full > len(sequence.keys):
-            self.index.extend_keys(sequence.keys, sequence.tokens[: full * self.page_size], sequence.salt)
-        for place in range(sequence.offered, full):
-            if self.index.insert(sequence.keys[place], sequence.pages[place]):
-                self.pool.keep(sequence.pages[place])
-        self.index.withdraw(sequence.keys[sequence.offered : full], sequence)
-        sequence.offered = full
+        """Make what the last step computed known to others: full pages, and now and then what the open one holds."""
+        if sequence.computed >= sequence.tell_at:  # no more than that: it is asked of every sequence in every step
+            self._tell(sequence)
 
     def release(self, sequence: KVSequence) -> None:
         """Take a sequence's pages; what is known of them stays as cache."""
-        self.index.withdraw(sequence.keys[sequence.offered :], sequence)
+        if len(sequence.pages):
+            self._tell(sequence)
+        first = sequence.told // self.page_size
+        self.index.withdraw(sequence.keys[first:], sequence)
+        for place in range(first, self.pages_for(len(sequence.tokens))):
+            self.index.drop_plan(sequence, place)
         self.pool.release(sequence.pages)
         sequence.pages = []
-        sequence.computed = sequence.offered = 0
+        sequence.computed = sequence.told = 0
+        sequence.source = None
 
     def distrust(self, sequence: KVSequence) -> None:
         """Nobody shall look up the pages of a sequence any more: their content may be wrong."""
-        for page in sequence.pages:
+        sequence.cacheable = 0
+        for page in sequence.pages if sequence.source is None else [*sequence.pages, sequence.source]:
             self.index.forget(page)
             self.pool.forget(page)
 
     def check(self, sequences: Iterable[KVSequence]) -> None:
         """Raise PageError or ValueError unless pages, index and the owners ``sequences`` agree."""
+        sequences = list(sequences)
         self.pool.check()
-        self.index.check(self.pool.kept)
+        self.index.check(self.pool.kept, sequences)
         owners = [0] * self.pool.num_pages
         for sequence in sequences:
             if sequence.computed > len(sequence.pages) * self.page_size:
                 raise ValueError("a sequence has computed more tokens than its pages hold")
-            for page in sequence.pages:
+            for place, page in enumerate(sequence.pages):
                 owners[page] += 1
+                held, begin = self.index.tokens_of(page) or [], place * self.page_size
+                if held != sequence.tokens[begin : min(begin + len(held), sequence.computed)]:
+                    raise ValueError(f"page {page} is known for tokens that its owner has not computed")
         for page, count in enumerate(owners):
             if self.pool.owners(page) != count:
                 raise ValueError(f"page {page} has {count} owners and counts {self.pool.owners(page)}")
 
-    def _begin(self, sequence: KVSequence, hits: int) -> None:
-        """Note that a sequence has its pages, the first ``hits`` of them from the cache."""
-        sequence.computed = hits * self.page_size
-        sequence.offered = hits
+    def _usable(self, sequence: KVSequence) -> int:
+        """Tokens that a sequence may take from the cache: at least its last one is run."""
+        return min(len(sequence.tokens) - 1, sequence.cacheable)
+
+    def _before(self, sequence: KVSequence, place: int) -> bytes:
+        """The key of what comes before a sequence's page ``place``."""
+        return sequence.keys[place - 1] if place else self.index.root(sequence.salt)
+
+    def _part(self, sequence: KVSequence, hits: int) -> list[int]:
+        """The tokens of the page behind ``hits`` cached ones that could come from the cache as well."""
+        begin = hits * self.page_size
+        return sequence.tokens[begin : min(begin + self.page_size, self._usable(sequence))]
+
+    def _find_part(self, sequence: KVSequence, hits: int) -> tuple[int, int]:
+        """(page, tokens) of a known page that begins like the one behind ``hits`` cached ones; it is used again now."""
+        part = self._part(sequence, hits)
+        if len(part) < self._shortest_run:
+            return -1, 0
+        page, run = self.index.longest_part(self._before(sequence, hits), part)
+        if run:
+            self.pool.share([page])
+            self.pool.release([page])
+        return page, run
+
+    def _begin(self, sequence: KVSequence, hits: int, part: tuple[int, int] = (-1, 0)) -> None:
+        """Note that a sequence has its pages: ``hits`` from the cache, then ``part`` (page, tokens) of another one."""
+        size = self.page_size
+        source, run = part
+        sequence.source = source if run else None
+        sequence.computed = sequence.told = hits * size + run
+        sequence.tell_at = self._tell_next(sequence)
         self._queries += 1
-        self._hits += hits > 0
+        self._hits += sequence.computed > 0
         self._query_tokens += len(sequence.tokens)
         self._hit_tokens += sequence.computed
-        self.index.announce(sequence.keys[hits : sequence.cacheable // self.page_size], sequence)
+        self.index.announce(sequence.keys[hits : sequence.cacheable // size], sequence)
+        end = min(len(sequence.tokens), sequence.cacheable)
+        for place in range(hits, self.pages_for(end)):
+            planned = sequence.tokens[place * size : min((place + 1) * size, end)]
+            if len(planned) >= _RUNS_TO_WAIT_FOR * self._shortest_run:
+                self.index.plan(sequence, place, self._before(sequence, place), planned)
+
+    def _tell_next(self, sequence: KVSequence) -> int:
+        """The computed tokens with which the index hears of a sequence again: soon while its prompt is run."""
+        computed, size = sequence.computed, self.page_size
+        least = self._shortest_run if sequence.left else _RUNS_TO_WAIT_FOR * self._shortest_run
+        return min(computed + least, (computed // size + 1) * size)
+
+    def _tell(self, sequence: KVSequence) -> None:
+        """Tell the index of what a sequence has computed."""
+        size, known = self.page_size, min(sequence.computed, sequence.cacheable)
+        sequence.tell_at = self._tell_next(sequence)
+        if known <= sequence.told:
+            return
+        first, full = sequence.told // size, known // size
+        if full > len(sequence.keys):
+            self.index.extend_keys(sequence.keys, sequence.tokens[: full * size], sequence.salt)
+        for place in range(first, full):
+            self._know(sequence, place, (place + 1) * size, sequence.keys[place])
+            self.index.drop_plan(sequence, place)
+        self.index.withdraw(sequence.keys[first:full], sequence)
+        if known - full * size >= self._shortest_run:
+            self._know(sequence, full, known)
+        sequence.told = known
+
+    def _know(self, sequence: KVSequence, place: int, end: int, key: bytes | None = None) -> None:
+        """Make a page known by its tokens up to ``end``, or give it up where another page has all of them."""
+        page = sequence.pages[place]
+        tokens = sequence.tokens[place * self.page_size : end]
+        superseded = self.index.insert(page, self._before(sequence, place), tokens, key)
+        if superseded is None:
+            self.pool.forget(page)
+            return
+        self.pool.keep(page)
+        for other in superseded:
+            self.pool.forget(other)
 
     def _child(self, parent: KVSequence, tokens: list[int], pages: list[int] | range) -> KVSequence:
         """A sequence with the parent's computed tokens in ``pages``."""
         shared = parent.keys[: parent.computed // self.page_size]
-        offered = min(parent.offered, len(shared))
-        return KVSequence(tokens, parent.limit, parent.cacheable, parent.salt, pages, parent.computed, shared, offered)
+        return KVSequence(
+            tokens,
+            parent.limit,
+            parent.cacheable,
+            parent.salt,
+            pages,
+            parent.computed,
+            shared,
+            parent.told,
+            parent.tell_at,
+        )
 
     def _copy(self, source: Sequence[int], target: Sequence[int], given_back: Sequence[int]) -> None:
         """Copy pages into new ones; when that fails, ``given_back`` are released."""
@@ -160,6 +255,18 @@ class KVMemory(ABC):
             return
         try:
             self._copy_pages(source, target)
+        except BaseException:
+            self.pool.release(given_back)
+            raise
+
+    def _copy_part(self, part: tuple[int, int], target: int, given_back: Sequence[int]) -> None:
+        """Copy the first tokens of a page into another one; when that fails, ``given_back`` are released.
+
+        The page may have been evicted since it was found, even to be ``target``: nothing has been written to it yet.
+        """
+        source, run = part
+        try:
+            self._copy_beginning(source, target, run)
         except BaseException:
             self.pool.release(given_back)
             raise

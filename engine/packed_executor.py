@@ -13,6 +13,7 @@ import torch
 
 from engine.admission import Admission
 from engine.batching import BatchLimits, Part, build_step
+from engine.drafting import Drafting
 from engine.draws import StepDraws
 from engine.executor import NOT_FINITE, RequestRound
 from engine.extent_memory import ExtentMemory
@@ -23,10 +24,11 @@ from engine.lora_files import read_adapter
 from engine.memory import KVMemory
 from engine.paged_memory import PagedMemory
 from engine.plan import AdapterTensors, ModelRunner
+from engine.prefix import SHORTEST_RUN
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
-from engine.sampling.sampler import Draw, Row, Sampler
+from engine.sampling.sampler import Draw, Row
 from engine.sampling.thinking import ThinkingLimit
 from engine.sequences import Group, RequestState
 from engine.stats import ExecutorStats
@@ -43,6 +45,9 @@ class PackedExecutor:
     A step makes room for the next token of every running sequence (preempting the youngest where there is none),
     starts waiting groups, and runs decode rows and prefill chunks together. So a request in the middle of its prompt
     gets no token in a step, and neither does one that was preempted; none ever gets a token twice or loses one.
+
+    With ``draft_tokens`` a decode row may run guesses of its next tokens along. Every draw is keyed by its place, so
+    each row is drawn as it would be alone; the first draw that is no guess ends it. The answer is the same.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class PackedExecutor:
         growth_tokens: int = GROWTH_TOKENS,
         grammars: GrammarCompiler | None = None,
         cache_bytes: int | None = None,
+        shortest_run: int = SHORTEST_RUN,
     ) -> None:
         """Args:
         runner: the model and its pages.
@@ -59,6 +65,7 @@ class PackedExecutor:
         growth_tokens: room that a new extent has beyond its tokens; for runners with ``contiguous_pages`` only.
         grammars: of the model; without it no request may have one.
         cache_bytes: so much memory may become used for the sake of what is cached; None: all that the pages take.
+        shortest_run: tokens of a cached page that are worth a copy of it where the rest differs.
         """
         self.info = runner.info
         pool_tokens = runner.num_pages * runner.page_size
@@ -74,13 +81,13 @@ class PackedExecutor:
         self._limits = limits or BatchLimits()
         soft_limit = None if cache_bytes is None else cache_bytes // runner.bytes_per_page
         self._memory: KVMemory = (
-            ExtentMemory(runner, growth_tokens, soft_limit)
+            ExtentMemory(runner, growth_tokens, soft_limit, shortest_run=shortest_run)
             if runner.contiguous_pages
-            else PagedMemory(runner, soft_limit)
+            else PagedMemory(runner, soft_limit, shortest_run=shortest_run)
         )
         self._admission = Admission(self._memory, self._limits.max_batch_size)
         self._forks = Forks(self._memory, self._admission)
-        self._sampler = Sampler()
+        self._drafting = Drafting(self._limits.draft_tokens if runner.same_bits else 0, runner.page_size)
         self._device = torch.device(self.info.device)
         self._requests: dict[str, RequestState] = {}
         self._adapters: dict[int, int] = {}  # number of the load -> the runner's id
@@ -100,7 +107,8 @@ class PackedExecutor:
         admission = self._admission
         running = sum([group.width for group in admission.running])
         waiting = sum([group.width for group in admission.waiting])
-        return ExecutorStats(running, waiting, admission.unstarted, admission.preemptions, self._memory.stats)
+        counts = (admission.preemptions, self._drafting.drafted, self._drafting.accepted)
+        return ExecutorStats(running, waiting, admission.unstarted, *counts, self._memory.stats)
 
     def refuse(self, request: Request) -> str | None:
         """Why a request can never run here, as a sentence; None when it can."""
@@ -219,7 +227,7 @@ class PackedExecutor:
             settings = DrawSettings.of(sampling, choice)
             counts = TokenCounts.start(settings, request.prompt_ids, self._device)
             rows[choice] = Row(settings, 0, counts, constraint, ThinkingLimit.of(request.thinking_budget))
-        return RequestState(request, self._arrivals, rule, rows, None)
+        return RequestState(request, 0 if request.reserved else self._arrivals, rule, rows, None)
 
     def _enter(self, state: RequestState, choices: list[int]) -> None:
         first = choices[0] if choices else 0
@@ -252,20 +260,26 @@ class PackedExecutor:
         if not step.parts:
             self.sequences_run = 0
             return []
+        self._drafting.add(step.parts, step.plan.decode_count)
         looked = self._look(step.parts)
-        logits = self._runner.run(step.plan)  # [wanted spans, vocab]
+        logits = self._runner.run(step.plan)  # [wanted rows, vocab]
         wanted: dict[Group, list[int]] = {}  # group -> its rows of the logits, one after the other
         rows = 0
         for part in step.parts:
-            part.sequence.computed += len(part.span.token_ids)
+            part.sequence.computed += len(part.span.token_ids) - len(part.drafts)
             if part.span.wanted:
-                wanted.setdefault(part.group, []).append(rows)
-                rows += 1
+                wanted.setdefault(part.group, []).extend(range(rows, rows + part.span.wanted))
+                rows += part.span.wanted
         if logits.shape[0] != rows:
             raise RuntimeError(f"the runner gave {logits.shape[0]} rows of logits where {rows} were wanted")
-        draws = StepDraws(logits) if rows else None
+        draws = StepDraws(logits, self._runner.selector) if rows else None
         if looked is not None:
             looked.result()
+        for part in step.parts:
+            if draws is not None and part.drafts and not draws.healthy(wanted[part.group][0], part.span.wanted):
+                del wanted[part.group]
+                self._drafting.undo(part)
+                self._admission.preempt(part.group)
         failed = {} if draws is None else _failures(draws, wanted)
         for part in step.parts:
             if part.group.state.request.request_id not in failed:
@@ -277,6 +291,9 @@ class PackedExecutor:
         if draws is not None:
             alive = {group: rows for group, rows in wanted.items() if group.state.request.request_id not in failed}
             self._advance(draws, alive, rounds)
+            self._follow(draws, step.parts, alive, rounds)
+            for outcome in rounds.values():
+                outcome.tokens.sort(key=lambda token: token.choice)
         for part in step.parts:
             if part.group.resume is not None and not part.group.sequences[0].left:
                 self._forks.resume_beams(part.group)
@@ -301,24 +318,39 @@ class PackedExecutor:
     def _advance(self, draws: StepDraws, wanted: dict[Group, list[int]], rounds: dict[str, RequestRound]) -> None:
         """Give every group that has logits its next tokens."""
         rows = [(indices[0], group.state.rows[choice]) for group, indices in wanted.items() for choice in group.choices]
-        drawn = iter(draws.draw(self._sampler, rows))
+        drawn = iter(draws.draw(rows))
         for group, indices in wanted.items():
             state = group.state
             outcome = rounds[state.request.request_id]
             outcome.prefilling = False
             if state.beam is None:
-                outcome.tokens += self._take(group, drawn)
-                outcome.done = not state.rows
+                self._give(group, drawn, outcome)
+                continue
+            parents = state.beam.advance(draws.rows(indices[0], len(indices)))
+            if parents is None:
+                outcome.beams, outcome.done = state.beam.hypotheses(), True
+                self.remove(outcome.request_id)
             else:
-                parents = state.beam.advance(draws.rows(indices[0], len(indices)))
-                if parents is None:
-                    outcome.beams, outcome.done = state.beam.hypotheses(), True
-                else:
-                    self._forks.part_beams(group, parents, state.beam.last_tokens)
-            if outcome.done:
-                self.remove(state.request.request_id)
-        for outcome in rounds.values():
-            outcome.tokens.sort(key=lambda token: token.choice)
+                self._forks.part_beams(group, parents, state.beam.last_tokens)
+
+    def _follow(
+        self, draws: StepDraws, parts: list[Part], wanted: dict[Group, list[int]], rounds: dict[str, RequestRound]
+    ) -> None:
+        """Go on drawing along the drafts for as long as they are what was drawn, all sequences together."""
+        going = [part for part in parts if part.drafts and part.group in wanted]
+        while going := [part for part in going if self._drafting.accept(part)]:
+            for part in going:
+                self._memory.commit(part.sequence)
+            rows = [(wanted[part.group][part.accepted], part.group.state.rows[part.group.choices[0]]) for part in going]
+            drawn = iter(draws.draw(rows))
+            for part in going:
+                self._give(part.group, drawn, rounds[part.group.state.request.request_id])
+
+    def _give(self, group: Group, drawn: Iterator[Draw], outcome: RequestRound) -> None:
+        outcome.tokens += self._take(group, drawn)
+        outcome.done = not group.state.rows
+        if outcome.done:
+            self.remove(outcome.request_id)
 
     def _take(self, group: Group, drawn: Iterator[Draw]) -> list[StepToken]:
         """One token for each choice of a group; those that go on part."""

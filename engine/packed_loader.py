@@ -6,17 +6,20 @@ import gc
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 
 from engine.batching import BatchLimits
 from engine.executor import Executor
+from engine.forward import ModelMismatch
 from engine.grammar.compiler import GrammarCompiler
-from engine.loader import LoadedModel, load
+from engine.loader import LoadedModel, load, try_out
 from engine.machine_memory import cache_bytes
 from engine.native.load import attempt, build_native
+from engine.native.packing import CpuWeights
 from engine.native.runner import NativeRunner
+from engine.native.variants import NativeUnavailable
 from engine.packed_executor import PackedExecutor
 from engine.plan import ModelRunner
 from engine.process import usable_cores
@@ -27,6 +30,8 @@ from engine.types import ModelInfo
 
 CpuStep = Literal["auto", "native", "torch"]
 """What computes on a CPU: the native step where it can, it or nothing, or torch."""
+
+_Built = TypeVar("_Built")
 
 _log = logging.getLogger(__name__)
 
@@ -39,14 +44,17 @@ def load_executor(
     trust_remote_code: bool = False,
     page_size: int = PAGE_SIZE,
     memory_bytes: int | None = None,
+    memory_share: float = 1.0,
     max_batch_size: int = 200,
     max_prefill_batch_size: int = 50,
     max_prefill_tokens: int = 8192,
     prefill_chunk_size: int | None = None,
+    draft_tokens: int = 0,
     deterministic: bool = False,
     adapters: bool = False,
     cpu_step: CpuStep = "auto",
     cpu_variant: str | None = None,
+    cpu_weights: CpuWeights = "bf16",
     native_cache: str | None = None,
     threads: int | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
@@ -60,43 +68,66 @@ def load_executor(
         path: see :func:`engine.loader.load`, as for ``dtype``, ``device`` and ``trust_remote_code``.
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
-        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the three after it.
+        memory_share: this process's part of that share, where several serve.
+        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the four after it.
         deterministic: numbers do not depend on a sequence's company or on what is cached: equal requests with equal
             seeds get equal answers, bit by bit. So does the native step always; others run each sequence by itself.
         adapters: requests may name adapters, which the native step cannot add.
         cpu_step: see ``CpuStep``.
         cpu_variant: the instruction set of the native step, of ``engine.native.variants``; None takes the best.
+        cpu_weights: of the native step; int8 ones are refused where it does not run.
         native_cache: the folder that the native step's library is kept in once it is built; None takes the usual one.
         threads: of the native step; None takes one a core, since it makes way for busy neighbours by itself.
         on_progress: gets a sentence before something that takes seconds.
 
     Raises:
         LoadError: not a servable model.
-        NativeUnavailable, ModelMismatch: the native step was asked for by name and cannot be had.
+        NativeUnavailable, ModelMismatch: the native step was asked for by name, or int8 weights, and cannot be had.
     """
-    limits = BatchLimits(max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size)
+    limits = BatchLimits(
+        max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size, draft_tokens=draft_tokens
+    )
 
     def native_first(loaded: LoadedModel) -> NativeRunner | None:
+        if cpu_weights == "int8":
+            try:
+                return int8_native(loaded)
+            except (NativeUnavailable, ModelMismatch) as reason:
+                raise type(reason)(f"int8 weights are for the native CPU step: {reason}") from reason
         if cpu_step == "torch" or (cpu_step == "auto" and not _suits(loaded)):
             return None
         if cpu_step == "auto" and adapters:
             _log.warning("the model runs on torch, slower: the native step cannot add adapters.")
             return None
-        build = build_native if cpu_step == "native" else attempt
+        return native(build_native if cpu_step == "native" else attempt, loaded)
+
+    def int8_native(loaded: LoadedModel) -> NativeRunner:
+        if cpu_step == "torch":
+            raise NativeUnavailable("torch was asked for.")
+        if cpu_step == "auto" and adapters:
+            raise NativeUnavailable("it cannot add adapters.")
+        return native(build_native, loaded)
+
+    def native(build: Callable[..., _Built], loaded: LoadedModel) -> _Built:
         return build(
             loaded,
             page_size=page_size,
             memory_bytes=memory_bytes,
+            memory_share=memory_share,
             threads=threads or usable_cores(),
             variant=cpu_variant,
+            weights=cpu_weights,
             cache=None if native_cache is None else Path(native_cache),
             on_progress=on_progress,
         )
 
     runner: ModelRunner | LoadedModel
     if deterministic:
-        loaded = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code)
-        runner = native_first(loaded) or loaded
+        loaded = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code, tried=False)
+        found = native_first(loaded)
+        if found is None:
+            try_out(loaded, Path(path).name)
+        runner = found or loaded
         del loaded
     else:
         runner = load_runner(
@@ -107,10 +138,11 @@ def load_executor(
             first=native_first,
             page_size=page_size,
             memory_bytes=memory_bytes,
+            memory_share=memory_share,
         )
     grammars = _grammars(path, runner.info)
     if isinstance(runner, LoadedModel):
-        return TorchExecutor(runner, memory_bytes, grammars)
+        return TorchExecutor(runner, memory_bytes, grammars, memory_share)
     if isinstance(runner, NativeRunner):
         # torch's idle threads would spin on into the next step, and there is nothing large left for them to do.
         torch.set_num_threads(1)

@@ -7,7 +7,7 @@ from engine.sequences import KVSequence
 
 
 class PagedMemory(KVMemory):
-    """Sequences share full pages by reference; only a page that is not full yet is copied on a fork."""
+    """Sequences share full pages by reference; a page that is not full, or like another's for a part, is copied."""
 
     def most_pages(self, prompt_tokens: int, limit: int, beams: int) -> int:
         """See ``KVMemory.most_pages``: beams share at least the full pages of their prompt."""
@@ -21,14 +21,18 @@ class PagedMemory(KVMemory):
     def start(self, sequence: KVSequence, spare: int, reserve_all: bool) -> bool:
         """See ``KVMemory.start``; later pages come one by one, so there is nothing to reserve."""
         hits = self.lookup(sequence)
+        part = self._find_part(sequence, len(hits))
         missing = self.pages_for(len(sequence.tokens)) - len(hits)
         self.pool.share(hits)  # first, so that they are not given away
         own = self.pool.take(missing) if self.pool.available >= missing + spare else None
         if own is None:
             self.pool.release(hits)
             return False
-        sequence.pages = hits + own
-        self._begin(sequence, len(hits))
+        pages = hits + own
+        if part[1]:
+            self._copy_part(part, own[0], given_back=pages)
+        sequence.pages = pages
+        self._begin(sequence, len(hits), part)
         return True
 
     def secure(self, sequence: KVSequence) -> bool:

@@ -9,6 +9,7 @@ from typing import Protocol
 from torch import Tensor
 
 from engine.lora_config import LinearLayer
+from engine.sampling.selector import Selector
 from engine.types import ModelInfo
 
 AdapterTensors = Mapping[str, tuple[Tensor, Tensor]]
@@ -26,9 +27,9 @@ class Span:
     start: int
     """Position of ``token_ids[0]``: so many tokens have their keys and values in the pages already."""
     token_ids: list[int]
-    """One token for a decode row, a chunk for a prefill."""
-    wanted: bool
-    """The logits after the last token are wanted."""
+    """The newest token for a decode row, and drafts of those after it; a chunk for a prefill."""
+    wanted: int
+    """The logits after each of so many of its last tokens are wanted."""
     adapter: int = 0
     """What ``ModelRunner.load_adapter`` gave for the adapter of these rows; 0 for the model as it is."""
 
@@ -39,7 +40,8 @@ class Plan:
 
     spans: list[Span]
     decode_count: int
-    """The first so many spans are decode rows: one token each, all of them wanted."""
+    """The first so many spans are decode rows: one token each, or one and its drafts, and the logits after each are
+    wanted."""
 
 
 class ModelRunner(Protocol):
@@ -55,12 +57,16 @@ class ModelRunner(Protocol):
     """A sequence's pages must be one ascending run without gaps, and belong to it alone."""
     num_pages: int
     bytes_per_page: int
+    same_bits: bool
+    """A row's logits are the same bits whatever is computed beside it: one token at a time, in a chunk, in company."""
+    selector: Selector
+    """Finds tokens in the logits that ``run`` gives."""
 
     def run(self, plan: Plan) -> Tensor:
         """Run one step and write the keys and values of all its rows.
 
         Returns:
-            float32 ``[wanted spans, vocab]``, in span order.
+            float32 ``[wanted rows, vocab]``, in span order, those of a span in the order of its tokens.
         """
         ...
 
@@ -68,6 +74,14 @@ class ModelRunner(Protocol):
         """Copy whole pages, ``source[i]`` to ``target[i]``: a prefix hit or fork that cannot share, an extent moved.
 
         No page is in both lists. The copies are made in the order of the calls, before the next ``run``.
+        """
+        ...
+
+    def copy_beginning(self, source: int, target: int, tokens: int) -> None:
+        """Copy what a page holds of its first ``tokens`` tokens, in order with ``copy_pages``.
+
+        What ``target`` has behind them is then like a page that was never written: it need not be as it was, and does
+        no harm. ``source`` may be ``target``.
         """
         ...
 

@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from engine.heap import IDLE_S, trimmer
 from engine.log_form import LOG_FORMS
 from engine.lora_loading import AdapterLoading
 from engine.scheduler import EngineBroken, Scheduler
-from engine.wire import Channel, LoadAdapter, LoadFailed, LoadProgress, Quit, Ready, Round, UnloadAdapter
+from engine.types import LoadFailureCause
+from engine.wire import Channel, LoadAdapter, LoadFailed, LoadProgress, Ping, Quit, Ready, Round, UnloadAdapter
 
 KEPT_PRODUCTS = 256
 """Matrix products, by shape, whose machine code stays: those of some fifty numbers of rows."""
@@ -49,11 +50,15 @@ class EngineSpec:
     """Requests that may wait for room; None: any number."""
     threads: int | None = None
     """For arithmetic; None takes OMP_NUM_THREADS, and without that all usable cores. See :mod:`engine.step_threads`."""
+    memory_share: float = 1.0
+    """This process's part of the memory that nobody has set a size for; factories that have it get it."""
     log_level: int = logging.WARNING
     log_form: str = "text"
     """A key of ``LOG_FORMS``."""
     log_stream: str = "stderr"
     """Or "stdout"."""
+    trace: bool = True
+    """Log where a failure to load came from; its sentence is told in any case."""
 
 
 def usable_cores() -> int:
@@ -69,6 +74,14 @@ def usable_cores() -> int:
 def _threads_by_environment() -> int | None:
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) if first.isdecimal() and int(first) > 0 else None
+
+
+def divided(spec: EngineSpec, instances: int) -> EngineSpec:
+    """The spec of one of several processes that share this machine's cores and memory."""
+    if instances == 1:
+        return spec
+    threads = spec.threads or _threads_by_environment() or usable_cores()
+    return replace(spec, threads=max(1, threads // instances), memory_share=spec.memory_share / instances)
 
 
 def run_engine(front: socket.socket, spec: EngineSpec) -> None:
@@ -116,6 +129,8 @@ def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
     while True:
         idle = not scheduler.has_work
         commands = channel.receive(wait=idle, timeout_s=None if trimmed else IDLE_S)
+        asked = Ping() in commands
+        commands = [command for command in commands if command != Ping()]
         if idle and not commands and not trimmed:
             trim()
         trimmed = idle and (trimmed or not commands)
@@ -140,7 +155,7 @@ def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
                 raise SystemExit(1) from broken
         stats = scheduler.stats
         changed = stats != told
-        if changed or outputs is not None:
+        if changed or asked or outputs is not None:
             channel.send(Round(outputs or [], stats if changed else None))
             told = stats
 
@@ -162,6 +177,8 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
             torch.set_num_threads(threads)
         kwargs = dict(spec.kwargs)
         parameters = inspect.signature(factory).parameters
+        if "memory_share" in parameters:
+            kwargs.setdefault("memory_share", spec.memory_share)
         if "threads" in parameters:
             kwargs.setdefault("threads", asked_threads)
         if "on_progress" in parameters:
@@ -170,10 +187,19 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
     except (EOFError, ConnectionError):
         raise
     except Exception as error:
-        logging.getLogger(__name__).exception("the engine did not load")
-        channel.send(LoadFailed(str(error) or type(error).__name__))
+        if spec.trace:
+            logging.getLogger(__name__).exception("the engine did not load")
+        channel.send(LoadFailed(str(error) or type(error).__name__, _cause(error)))
         return None
     return executor
+
+
+def _cause(error: Exception) -> LoadFailureCause:
+    """What a failure to load is about; exceptions that know it say so in ``cause``."""
+    if isinstance(error, OSError):
+        return "weights"
+    cause: LoadFailureCause = getattr(error, "load_failure_cause", "other")
+    return cause
 
 
 def _die_with_parent() -> None:

@@ -62,17 +62,22 @@ class TorchExecutor:
     """
 
     def __init__(
-        self, loaded: LoadedModel, memory_bytes: int | None = None, grammars: GrammarCompiler | None = None
+        self,
+        loaded: LoadedModel,
+        memory_bytes: int | None = None,
+        grammars: GrammarCompiler | None = None,
+        memory_share: float = 1.0,
     ) -> None:
         """Args:
         loaded: the model.
         memory_bytes: for keys and values; None takes a share of what the machine has.
         grammars: without, no request may have one.
+        memory_share: this process's part of that share, where several serve.
         """
         self._grammars = grammars
         self.info = loaded.info
         self._forward = SequenceForward(loaded.model, loaded.info.vocab_size)
-        self._capacity = pool_bytes(memory_bytes) // self._forward.bytes_per_token()
+        self._capacity = pool_bytes(memory_bytes, memory_share) // self._forward.bytes_per_token()
         """Tokens that all caches may hold together."""
         layers = changeable_layers(loaded.model, lambda: self._forward.prefill(_TRIAL), len(_TRIAL))
         self._lora = LoraLayers(loaded.model, layers)

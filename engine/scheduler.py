@@ -111,7 +111,10 @@ class Scheduler:
                 pass
 
     def submit(self, request: Request, submitted_ns: int) -> None:
-        """Queue a request that was submitted at ``submitted_ns``, or refuse it when it can never run."""
+        """Queue a request that was submitted at ``submitted_ns``, or refuse it when it can never run.
+
+        One with a reserved place comes first, and is admitted whatever runs.
+        """
         self._received += 1
         refusal = self._executor.refuse(request)
         if refusal is not None:
@@ -122,7 +125,11 @@ class Scheduler:
         except GrammarError as error:
             self._refused.append(RequestFailure(request.request_id, "unsupported", str(error)))
             return
-        self._queue.append(_Waiting(request, submitted_ns))
+        waiting = _Waiting(request, submitted_ns)
+        if request.reserved:
+            self._queue.appendleft(waiting)
+        else:
+            self._queue.append(waiting)
 
     def cancel(self, request_id: str) -> None:
         """Forget a request, queued or running; an unknown id is fine."""
@@ -209,11 +216,7 @@ class Scheduler:
                 del self._queue[place]
                 outputs.append(RequestFailure(head.request.request_id, "unsupported", str(error)))
                 continue
-            live = self._executor.live_sequences
-            # A request wider than the limit runs when nothing else does.
-            if live and live + head.request.sampling.n > self._max_batch_size:
-                return newest, True
-            if not self._executor.can_admit(head.request):
+            if not head.request.reserved and not self._has_room(head.request):
                 return newest, True
             del self._queue[place]
             try:
@@ -222,9 +225,17 @@ class Scheduler:
                 _log.exception("a request was not admitted")
                 outputs.append(RequestFailure(head.request.request_id, "internal", ROUND_FAILED))
             else:
-                newest = head.request.request_id
-                self._live[newest] = _Live(head.submitted_ns)
+                self._live[head.request.request_id] = _Live(head.submitted_ns)
+                if not head.request.reserved:
+                    newest = head.request.request_id
         return newest, False
+
+    def _has_room(self, request: Request) -> bool:
+        live = self._executor.live_sequences
+        # A request wider than the limit runs when nothing else does.
+        if live and live + request.sampling.n > self._max_batch_size:
+            return False
+        return self._executor.can_admit(request)
 
     def _fail_running(self, outputs: list[StepOutput | RequestFailure]) -> None:
         """End every request of the failed round, and find out whether the executor lets go of them."""

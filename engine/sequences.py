@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.ngrams import NgramDrafts
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import FinishRule
 from engine.sampling.sampler import Row
@@ -27,8 +28,14 @@ class KVSequence:
     """Tokens whose keys and values are in the pages."""
     keys: list[bytes] = field(default_factory=list)
     """Of the first full pages, as far as they were needed."""
-    offered: int = 0
-    """Pages from the first one that the index has been told of, or got from it."""
+    told: int = 0
+    """Computed tokens from the first one that the index has been told of, or came from it."""
+    tell_at: int = 0
+    """Computed tokens with which the index is told again."""
+    source: int | None = None
+    """The page of which a part was copied when it started."""
+    drafts: NgramDrafts | None = None
+    """Once it was asked for drafts."""
 
     @property
     def left(self) -> int:
@@ -90,6 +97,8 @@ class RequestState:
     """The runner's id of the request's adapter."""
     cached_tokens: int | None = None
     """Prompt tokens that the cache held when it was first admitted."""
+    drafts: bool = True
+    """Tokens may be guessed for it."""
 
     @property
     def width(self) -> int:

@@ -36,6 +36,10 @@ class ExecutorStats(NamedTuple):
     """Admitted requests, no part of which has ever run, that wait for memory or a place in the batch."""
     preemptions: int = 0
     """Times that a sequence had to give up its pages, since the start."""
+    drafted_tokens: int = 0
+    """Tokens that were guessed and run, since the start."""
+    accepted_tokens: int = 0
+    """Those of them that came true."""
     memory: MemoryStats | None = None
     """None: the executor keeps no pages."""
 

@@ -31,9 +31,10 @@ class StepThreads:
 
     Threads meet hundreds of times in a step. Where each has a core of its own, more are faster; where one of them
     shares its core with a busy process, every meeting waits until it runs again, and one alone is up to four times as
-    fast. Nobody tells which case it is, and it changes within seconds. Times are compared as multiples of what steps
-    of as many rows usually take on all threads. The choice changes no bit of the results: work is split by output,
-    not along a sum.
+    fast. Nobody tells which case it is, and it changes within seconds. Steps of one to three rows wait for memory and
+    those of more for arithmetic, so one thread may be as good as two for the first and half as good for the others:
+    each doubling of the rows chooses by its own steps. The choice changes no bit of the results: work is split by
+    output, not along a sum.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -43,6 +44,34 @@ class StepThreads:
         """
         self._most = most
         self._clock = clock
+        self._choices: dict[int, _Choice] = {}
+        """By the binary digits of the number of rows."""
+        self._threads = most
+
+    def together(self) -> bool:
+        """Whether the last step ran on all threads."""
+        return self._threads > 1
+
+    @contextmanager
+    def step(self, rows: int) -> Iterator[int]:
+        """Run one step of so many rows inside; gives the number of threads that it shall run on."""
+        if self._most == 1 or not 0 < rows < LARGE_STEP_ROWS:
+            self._threads = self._most
+            yield self._most
+            return
+        choice = self._choices.setdefault(rows.bit_length(), _Choice())
+        together = choice.together
+        self._threads = self._most if together else 1
+        began_s = self._clock()
+        yield self._threads
+        ended_s = self._clock()
+        choice.note(rows, ended_s - began_s, ended_s)
+
+
+class _Choice:
+    """All threads or one, for steps of similar size. Times count as multiples of the usual ones on all threads."""
+
+    def __init__(self) -> None:
         self._usual: dict[int, float] = {}
         """Seconds by rows."""
         self._alone = False
@@ -57,20 +86,15 @@ class StepThreads:
         self._recent = 1.0
         """A running mean of the ratios of the way in use."""
 
-    @contextmanager
-    def step(self, rows: int) -> Iterator[int]:
-        """Run one step of so many rows inside; gives the number of threads that it shall run on."""
-        if self._most == 1 or not 0 < rows < LARGE_STEP_ROWS:
-            yield self._most
-            return
-        together = self._alone == (self._trial is not None)
-        began_s = self._clock()
-        yield self._most if together else 1
-        self._note(rows, together, self._clock() - began_s)
+    @property
+    def together(self) -> bool:
+        """Whether the next step shall run on all threads."""
+        return self._alone == (self._trial is not None)
 
-    def _note(self, rows: int, together: bool, spent_s: float) -> None:
+    def note(self, rows: int, spent_s: float, now_s: float) -> None:
+        """The step that was just chosen for took so long."""
         usual = self._usual.get(rows)
-        if together:
+        if self.together:
             usual = spent_s if usual is None else min(spent_s, usual * _FORGET)
             self._usual[rows] = usual
         elif usual is None:
@@ -80,17 +104,17 @@ class StepThreads:
         if self._trial is not None:
             self._trial.append(ratio)
             if len(self._trial) == _TRIAL_STEPS:
-                self._decide(sorted(self._trial)[_TRIAL_STEPS // 2])
+                self._decide(sorted(self._trial)[_TRIAL_STEPS // 2], now_s)
             return
         self._recent += 0.3 * (ratio - self._recent)
         self._steps += 1
         self._slow_steps = self._slow_steps + 1 if self._recent > _SLOW else 0
-        if self._clock() < self._until:
+        if now_s < self._until:
             return
         if self._alone or self._slow_steps >= _SLOW_STEPS or self._steps >= self._explored:
             self._trial = []
 
-    def _decide(self, ratio: float) -> None:
+    def _decide(self, ratio: float, now_s: float) -> None:
         """End a trial whose median was ``ratio``."""
         changes = ratio < _BETTER * self._recent
         confirmed = not changes and (self._alone or self._slow_steps >= _SLOW_STEPS)
@@ -99,6 +123,6 @@ class StepThreads:
         if changes:
             self._alone = not self._alone
             self._recent = ratio
-        self._until = self._clock() + self._hold_s
+        self._until = now_s + self._hold_s
         self._trial = None
         self._slow_steps = self._steps = 0

@@ -15,11 +15,12 @@ from engine.attention.cpu import CpuPool, CpuStep
 from engine.attention.registry import ATTENTION_NAME, LayerShape, register
 from engine.forward import ModelMismatch
 from engine.fused.replace import replace_modules
-from engine.loader import LoadedModel, load
+from engine.loader import LoadedModel, load, try_out
 from engine.lora_config import LinearLayer
 from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
 from engine.plan import AdapterTensors, ModelRunner, Plan
+from engine.sampling.selector import Selector, TorchSelector
 from engine.step_threads import StepThreads
 
 PAGE_SIZE = 128
@@ -41,6 +42,7 @@ class TorchRunner:
     """
 
     contiguous_pages = True
+    same_bits = False
 
     def __init__(self, loaded: LoadedModel, shapes: Sequence[LayerShape], *, page_size: int, num_pages: int) -> None:
         """Serve ``loaded``, whose attention goes through the seam and has layers of these shapes."""
@@ -49,6 +51,7 @@ class TorchRunner:
         self.page_size = page_size
         self.num_pages = num_pages
         self.bytes_per_page = page_bytes(shapes, page_size, loaded.model.dtype)
+        self.selector: Selector = TorchSelector()
         self.model: Any = loaded.model
         self.adapters: LoraLayers | None = None
         """Known once the model's modules are those that will run."""
@@ -96,6 +99,11 @@ class TorchRunner:
                 self.pool.copy(source[begin] * size, target[begin] * size, (end - begin) * size)
                 begin = end
 
+    def copy_beginning(self, source: int, target: int, tokens: int) -> None:
+        """See ``ModelRunner.copy_beginning``; a sequence reads nothing behind its own tokens, so they may stay."""
+        if source != target:
+            self.pool.copy(source * self.page_size, target * self.page_size, tokens)
+
     def adapter_layers(self) -> Mapping[str, LinearLayer]:
         """See ``ModelRunner.adapter_layers``."""
         return self._lora().layers
@@ -123,6 +131,7 @@ def build(
     *,
     page_size: int = PAGE_SIZE,
     memory_bytes: int | None = None,
+    memory_share: float = 1.0,
     max_tokens: int | None = None,
     fuse: bool = True,
 ) -> TorchRunner:
@@ -132,6 +141,7 @@ def build(
         loaded: its model is changed: its attention goes through the seam, and with ``fuse`` modules are replaced.
         page_size: tokens of a page.
         memory_bytes: for keys and values; None takes a share of what the machine has.
+        memory_share: this process's part of that share, where several serve.
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         fuse: replace modules by faster ones that compute the same.
 
@@ -151,7 +161,7 @@ def build(
         register()
         model.set_attn_implementation(ATTENTION_NAME)
         shapes = seam.layer_shapes(model)
-        num_pages = pool_bytes(memory_bytes) // page_bytes(shapes, page_size, model.dtype)
+        num_pages = pool_bytes(memory_bytes, memory_share) // page_bytes(shapes, page_size, model.dtype)
         if max_tokens is not None:
             num_pages = min(num_pages, -(-max_tokens // page_size))
         runner = TorchRunner(loaded, shapes, page_size=page_size, num_pages=num_pages)
@@ -192,16 +202,17 @@ def load_runner(
         dtype: the same.
         device: the same.
         trust_remote_code: the same.
-        first: may give another runner for the model, which it leaves as it is.
-        options: ``page_size``, ``memory_bytes`` and ``max_tokens`` of :func:`build`.
+        first: may give another runner for the model, which it leaves as it is, after it has compared their logits.
+        options: ``page_size``, ``memory_bytes``, ``memory_share`` and ``max_tokens`` of :func:`build`.
 
     Raises:
         LoadError: not a servable model at all.
     """
-    loaded = load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+    loaded = load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code, tried=False)
     runner = first(loaded)
     if runner is not None:
         return runner
+    try_out(loaded, path.name)
     try:
         return build(loaded, **options)
     except ReplacementMismatch as mismatch:

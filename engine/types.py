@@ -24,6 +24,9 @@ FailureCode = Literal[
 ]
 """Why a request got no (or no whole) answer; the HTTP side maps each code to a status."""
 
+LoadFailureCause = Literal["weights", "device", "other"]
+"""What has to be looked at: the model's files, the device that was asked for, or the log."""
+
 GREEDY_BELOW = 1e-5
 """A temperature under this draws the likeliest token; the other sampling fields then do nothing."""
 
@@ -118,6 +121,8 @@ class Request:
     """Name of the adapter that changes the model; None for the model as it is."""
     adapter_number: int = 0
     """Which load of that name; the front fills it in."""
+    reserved: bool = False
+    """It has a place of its own beside all others and passes the queue: for the front's own probes, of one token."""
 
 
 # --- From the engine process to the front, one message a step ---------------------------------------------------------

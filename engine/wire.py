@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.stats import EngineStats, ExecutorStats, MemoryStats
-from engine.types import BeamHypothesis, ModelInfo, Request, RequestFailure, StepOutput, StepToken
+from engine.types import BeamHypothesis, LoadFailureCause, ModelInfo, Request, RequestFailure, StepOutput, StepToken
 
 _LENGTH = struct.Struct("<Q")
 
@@ -60,6 +60,11 @@ class UnloadAdapter:
 
 
 @dataclass(frozen=True, slots=True)
+class Ping:
+    """To the engine: answer with a ``Round``, also if there is nothing to tell."""
+
+
+@dataclass(frozen=True, slots=True)
 class Quit:
     """To the engine: end."""
 
@@ -84,13 +89,14 @@ class LoadFailed:
     """From the engine: it cannot start, and why; it ends."""
 
     sentence: str
+    cause: LoadFailureCause = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     """From the engine: everything that one round did; sent after every round, also when there is nothing to tell.
 
-    It is sent without a round when commands alone have changed the engine's state.
+    It is sent without a round when commands alone have changed the engine's state, and when the front asks.
     """
 
     outputs: list[StepOutput | RequestFailure]
@@ -106,7 +112,7 @@ class AdapterLoaded:
     failure: str | None
 
 
-EngineCommand = Submit | Cancel | RemoveChoice | LoadAdapter | UnloadAdapter | Quit
+EngineCommand = Submit | Cancel | RemoveChoice | LoadAdapter | UnloadAdapter | Ping | Quit
 EngineMessage = LoadProgress | Ready | LoadFailed | Round | AdapterLoaded
 
 

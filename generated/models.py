@@ -1251,14 +1251,47 @@ class Health(ContractModel):
     The engine's state.
     """
 
-    status: Literal["ready", "loading", "draining", "down"]
+    status: Literal["ready", "loading", "draining", "down", "busy", "abnormal"]
     """
-    ready when requests are served.
+    ready when requests are served; busy and abnormal only where npuUsageThreshold is above 0.
     """
 
     message: Annotated[StrictStr | None, NotNull(), Field(exclude_if=lambda v: v is None)] = None
     """
-    Why the engine is down.
+    Why the engine is down, or what the probe of one token found.
+    """
+
+
+class HealthMessage(ContractModel):
+    """
+    A state in one sentence, in MindIE's words.
+    """
+
+    message: StrictStr
+    """
+    What the state is.
+    """
+
+
+class TimedHealth(ContractModel):
+    """
+    A token came in time.
+    """
+
+    status: Literal["healthy"]
+    """
+    Always healthy; a failure is another status.
+    """
+
+
+class Stopped(ContractModel):
+    """
+    The end of a drain.
+    """
+
+    message: StrictStr
+    """
+    What ended, and how.
     """
 
 

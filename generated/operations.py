@@ -318,6 +318,285 @@ class GetHealthHandler(Protocol):
         ...
 
 
+class GetLive:
+    """GET /v2/health/live: Whether the process should be left alone."""
+
+    operation_id: ClassVar = "get_live"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 405, 500])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.HealthMessage | None = None
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """405."""
+
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[405]] = 405
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class InternalServerError:
+        """500."""
+
+        body: models.HealthMessage
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[500]] = 500
+        media_type: ClassVar = "application/json"
+
+
+GetLiveAnswer = GetLive.Ok | GetLive.Error | GetLive.InternalServerError
+
+
+class GetLiveHandler(Protocol):
+    """Serves GET /v2/health/live."""
+
+    async def __call__(self) -> GetLiveAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetReady:
+    """GET /v2/health/ready: Whether requests are served."""
+
+    operation_id: ClassVar = "get_ready"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 405, 500, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: None = None
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = ""
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """405."""
+
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[405]] = 405
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class InternalServerError:
+        """500."""
+
+        body: models.HealthMessage
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[500]] = 500
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class ServiceUnavailable:
+        """503."""
+
+        body: models.HealthMessage | None = None
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[503]] = 503
+        media_type: ClassVar = "application/json"
+
+
+GetReadyAnswer = GetReady.Ok | GetReady.Error | GetReady.InternalServerError | GetReady.ServiceUnavailable
+
+
+class GetReadyHandler(Protocol):
+    """Serves GET /v2/health/ready."""
+
+    async def __call__(self) -> GetReadyAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetModelReady:
+    """GET /v2/models/{model}/ready: Whether requests for one model are served."""
+
+    operation_id: ClassVar = "get_model_ready"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 404, 405, 500, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: None = None
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = ""
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """404, 405."""
+
+        status: Literal[404, 405]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [404, 405]:
+                raise UnlistedStatusError(f"get_model_ready may not answer {self.status}")
+
+    @dataclass(frozen=True, slots=True)
+    class InternalServerError:
+        """500."""
+
+        body: models.HealthMessage
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[500]] = 500
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class ServiceUnavailable:
+        """503."""
+
+        body: models.HealthMessage | None = None
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[503]] = 503
+        media_type: ClassVar = "application/json"
+
+
+GetModelReadyAnswer = (
+    GetModelReady.Ok | GetModelReady.Error | GetModelReady.InternalServerError | GetModelReady.ServiceUnavailable
+)
+
+
+class GetModelReadyHandler(Protocol):
+    """Serves GET /v2/models/{model}/ready."""
+
+    async def __call__(self, model: str) -> GetModelReadyAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetTimedHealth:
+    """GET /health/timed: Generate one token within 10 seconds."""
+
+    operation_id: ClassVar = "get_timed_health"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 405, 500])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.TimedHealth
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """405, 500."""
+
+        status: Literal[405, 500]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [405, 500]:
+                raise UnlistedStatusError(f"get_timed_health may not answer {self.status}")
+
+
+GetTimedHealthAnswer = GetTimedHealth.Ok | GetTimedHealth.Error
+
+
+class GetTimedHealthHandler(Protocol):
+    """Serves GET /health/timed."""
+
+    async def __call__(self) -> GetTimedHealthAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetTimedHealthWithin:
+    """GET /health/timed-{seconds}: Generate one token within so many seconds."""
+
+    operation_id: ClassVar = "get_timed_health_within"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 404, 405, 500])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.TimedHealth
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """404, 405, 500."""
+
+        status: Literal[404, 405, 500]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [404, 405, 500]:
+                raise UnlistedStatusError(f"get_timed_health_within may not answer {self.status}")
+
+
+GetTimedHealthWithinAnswer = GetTimedHealthWithin.Ok | GetTimedHealthWithin.Error
+
+
+class GetTimedHealthWithinHandler(Protocol):
+    """Serves GET /health/timed-{seconds}."""
+
+    async def __call__(self, seconds: str) -> GetTimedHealthWithinAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class StopService:
+    """GET /stopService: Let running requests finish, then end the server."""
+
+    operation_id: ClassVar = "stop_service"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 404, 405, 422, 500])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.Stopped
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 404, 405, 422, 500."""
+
+        status: Literal[401, 403, 404, 405, 422, 500]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 404, 405, 422, 500]:
+                raise UnlistedStatusError(f"stop_service may not answer {self.status}")
+
+
+StopServiceAnswer = StopService.Ok | StopService.Error
+
+
+class StopServiceHandler(Protocol):
+    """Serves GET /stopService."""
+
+    async def __call__(self, mode: str | None = None) -> StopServiceAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
 OPERATIONS: Final[dict[str, frozenset[int]]] = {
     "create_chat_completion": CreateChatCompletion.statuses,
     "create_completion": CreateCompletion.statuses,
@@ -326,5 +605,11 @@ OPERATIONS: Final[dict[str, frozenset[int]]] = {
     "load_lora_adapter": LoadLoraAdapter.statuses,
     "unload_lora_adapter": UnloadLoraAdapter.statuses,
     "get_health": GetHealth.statuses,
+    "get_live": GetLive.statuses,
+    "get_ready": GetReady.statuses,
+    "get_model_ready": GetModelReady.statuses,
+    "get_timed_health": GetTimedHealth.statuses,
+    "get_timed_health_within": GetTimedHealthWithin.statuses,
+    "stop_service": StopService.statuses,
 }
 """Operation id to the statuses that the contract lists for it."""

@@ -1,9 +1,10 @@
 """The chain that a request passes, in order, and the application built from it.
 
 bytes -> WatchMiddleware (ids, counts, the log line) -> MetricsMiddleware (GET /metrics, where there is one) ->
-ExceptionMiddleware (every failure becomes a contract error) -> LimitsMiddleware (path, media type, size, id) ->
-RoutingMiddleware (generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight from the bytes)
--> DispatchMiddleware (the handler, and its answer as bytes).
+ExceptionMiddleware (every failure becomes a contract error) -> PlanesMiddleware (what another address offers) ->
+LimitsMiddleware (path, media type, size, id) -> RoutingMiddleware (generated/routes.yaml) ->
+RequestValidationMiddleware (the generated model, straight from the bytes) -> DispatchMiddleware (the handler, and its
+answer as bytes).
 
 All of these but four are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
 UI, security, response validation, the request context) are left out. DispatchMiddleware stands in for the end of
@@ -36,9 +37,15 @@ from generated.operations import (
     CreateChatCompletionHandler,
     CreateCompletionHandler,
     GetHealthHandler,
+    GetLiveHandler,
     GetModelHandler,
+    GetModelReadyHandler,
+    GetReadyHandler,
+    GetTimedHealthHandler,
+    GetTimedHealthWithinHandler,
     ListModelsHandler,
     LoadLoraAdapterHandler,
+    StopServiceHandler,
     UnloadLoraAdapterHandler,
 )
 from handlers.adapters import AdaptersHandler
@@ -53,9 +60,11 @@ from handlers.limits import LimitsMiddleware
 from handlers.metrics import PATH as METRICS_PATH
 from handlers.metrics import MetricsMiddleware
 from handlers.models import ModelsHandler
+from handlers.planes import PlanesMiddleware, PlaneTable
 from handlers.record import record_of
 from handlers.service import Service
 from handlers.settings import Settings
+from handlers.stop_service import StopServiceHandler as StopService
 from handlers.validation import BodyValidators
 from handlers.watch import WatchMiddleware
 
@@ -75,6 +84,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
         await service.front.start()
+        service.probe.start()
         try:
             yield
         finally:
@@ -90,6 +100,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
             partial(WatchMiddleware, service=service, paths=[*routes["paths"], *own]),
             *([partial(MetricsMiddleware, service=service)] if own else []),
             ExceptionMiddleware,
+            partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"})),
             partial(LimitsMiddleware, limit=service),
             RoutingMiddleware,
             RequestValidationMiddleware,
@@ -123,13 +134,26 @@ def operations(service: Service) -> Operations:
     models = ModelsHandler(service)
     list_models: ListModelsHandler = models.list_models
     get_model: GetModelHandler = models.get_model
-    get_health: GetHealthHandler = HealthHandler(service).get_health
+    health = HealthHandler(service)
+    get_health: GetHealthHandler = health.get_health
+    get_live: GetLiveHandler = health.get_live
+    get_ready: GetReadyHandler = health.get_ready
+    get_model_ready: GetModelReadyHandler = health.get_model_ready
+    get_timed_health: GetTimedHealthHandler = health.get_timed_health
+    get_timed_health_within: GetTimedHealthWithinHandler = health.get_timed_health_within
+    stop_service: StopServiceHandler = StopService(service).stop
     return {
         "create_chat_completion": WithBody(chat),
         "create_completion": WithBody(completion),
         "list_models": list_models,
         "get_model": get_model,
         "get_health": get_health,
+        "get_live": get_live,
+        "get_ready": get_ready,
+        "get_model_ready": get_model_ready,
+        "get_timed_health": get_timed_health,
+        "get_timed_health_within": get_timed_health_within,
+        "stop_service": stop_service,
         "load_lora_adapter": WithBody(load_adapter),
         "unload_lora_adapter": WithBody(unload_adapter),
     }

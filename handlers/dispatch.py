@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from connexion.middleware.abstract import RoutedAPI, RoutedMiddleware
 from starlette.types import Receive, Scope, Send
@@ -35,15 +36,20 @@ class WithBody:
 class DispatchOperation:
     """One operation: gives the handler what it takes, sends what it returns."""
 
-    def __init__(self, handler: WithBody | Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, handler: WithBody | Callable[..., Awaitable[Any]], query: frozenset[str] = frozenset()) -> None:
+        """``query``: names of the query parameters that the operation has; others are let through unread."""
         self._handler = handler
+        self._query = query
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Problems pass on to the error handlers."""
         handler = self._handler
         if not isinstance(handler, WithBody):
             path: Mapping[str, str] = scope.get("path_params") or {}
-            await _send(await handler(**path), [], send)
+            asked = {
+                name: text for name, text in parse_qsl(scope["query_string"].decode("latin-1")) if name in self._query
+            }
+            await _send(await handler(**path, **asked), [], send)
             return
         try:
             record = record_of(scope)
@@ -70,7 +76,8 @@ class DispatchAPI(RoutedAPI[DispatchOperation]):  # type: ignore[misc] # Connexi
 
     def make_operation(self, operation: Any) -> DispatchOperation:
         """Called by Connexion for each operation."""
-        return DispatchOperation(operation.function)
+        query = frozenset(entry["name"] for entry in operation.parameters if entry["in"] == "query")
+        return DispatchOperation(operation.function, query)
 
 
 class DispatchMiddleware(RoutedMiddleware[DispatchAPI]):  # type: ignore[misc] # Connexion has no types
@@ -80,9 +87,10 @@ class DispatchMiddleware(RoutedMiddleware[DispatchAPI]):  # type: ignore[misc] #
 
 
 async def _send(answer: Any, extra: Headers, send: Send) -> None:
-    body: bytes = answer.body.wire_json().encode()
+    body: bytes = b"" if answer.body is None else answer.body.wire_json().encode()
     length = [(b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": answer.status, "headers": _JSON + length + extra})
+    media = [] if answer.body is None else _JSON
+    await send({"type": "http.response.start", "status": answer.status, "headers": media + length + extra})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -16,6 +16,7 @@ from engine.front import State
 from engine.tally import Tally
 from handlers.errors import Problem
 from handlers.log_settings import log_lines_lost
+from handlers.planes import offers
 from handlers.record import record_of
 from handlers.service import Service
 
@@ -38,7 +39,7 @@ class MetricsMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request for the metrics; all others pass untouched."""
-        if scope["type"] == "http" and scope["path"] == PATH:
+        if scope["type"] == "http" and scope["path"] == PATH and offers(scope, "metrics"):
             await self._answer(scope)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -165,6 +166,14 @@ def own_metrics(service: Service) -> Iterator[Metric]:
     yield _gauge("sequences_running", "Sequences in the batch.", executor.running)
     yield _gauge("sequences_waiting", "Admitted sequences that are not in the batch.", executor.waiting)
     yield _counter("engine_restarts", "Times that the engine was started again.", front.counts.engine_restarts)
+    yield _counter(
+        "draft_tokens", "Tokens that were guessed and run, since the engine's start.", executor.drafted_tokens
+    )
+    yield _counter(
+        "draft_tokens_accepted",
+        "Those of them that were drawn, since the engine's start.",
+        executor.accepted_tokens,
+    )
     yield _counter("log_lines_lost", "Log lines that could not be written.", log_lines_lost())
     memory = executor.memory
     if memory is None:  # an engine that is not there, or keeps no pages

@@ -14,6 +14,13 @@ from handlers.settings import Limits
 OWNER: Final = "MindIE Server"
 
 
+def check_deployed(service: Service, model: str) -> None:
+    """Raise Problem, 404, for a name in a path that is not deployed."""
+    if model not in service.model_names:
+        shown = model if len(model) <= 100 else model[:100] + "..."
+        raise Problem(404, "not_found", f"The model {shown!r} is not deployed here", "model")
+
+
 class ModelsHandler:
     """Describes what is deployed."""
 
@@ -30,9 +37,7 @@ class ModelsHandler:
         Raises:
             Problem: 404 for a name that is not deployed.
         """
-        if model not in self._service.model_names:
-            shown = model if len(model) <= 100 else model[:100] + "..."
-            raise Problem(404, "not_found", f"The model {shown!r} is not deployed here", "model")
+        check_deployed(self._service, model)
         return GetModel.Ok(self._model(model))
 
     def _model(self, name: str) -> Model:

@@ -11,42 +11,47 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any, Final
 
 import uvicorn
+from starlette.types import ASGIApp
 
+from engine.front_base import LostCause
 from engine.types import EngineError
+from handlers import exit_codes
 from handlers.app import build
+from handlers.listeners import Listener, served_by
 from handlers.log_settings import configure
+from handlers.planes import ListenerApp
 from handlers.service import Service
 
 _CLOSE_TIME_S: Final = 3.0
 """What connections get to close after the last answer, in seconds."""
+_HURRY_TIME_S: Final = 0.5
+"""The same after a second signal."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_LOST_CODES: Final[dict[LostCause, int]] = {
+    "weights": exit_codes.WEIGHTS,
+    "device": exit_codes.DEVICE,
+    "other": exit_codes.CRASH_LOOP,
+    "deaths": exit_codes.CRASH_LOOP,
+}
 
 Announce = Callable[[str], None]
 
 
-class ApiServer(uvicorn.Server):
-    """uvicorn's server with our own end of life.
+class _PlaneServer(uvicorn.Server):
+    """uvicorn's server for one listener; signals and the end are ``ApiServer``'s."""
 
-    The first SIGTERM or SIGINT drains the engine: new requests get 503 stopping, running ones finish within
-    ``drain_timeout_s``; then the server closes and ``exit_code`` is 0. A second signal closes at once. uvicorn itself
-    would refuse connections first and end with the signal's code.
-    """
-
-    def __init__(self, service: Service, announce: Announce) -> None:
-        settings = service.settings
+    def __init__(self, app: ASGIApp, listener: Listener, *, lifespan: bool, on_started: Callable[[], None]) -> None:
         config = uvicorn.Config(
-            build(service),
-            host=settings.host,
-            port=settings.port,
+            app,
             http="h11",
             ws="none",
-            lifespan="on",
+            lifespan="on" if lifespan else "off",
             log_config=None,
             log_level="warning",
             access_log=False,
@@ -54,77 +59,136 @@ class ApiServer(uvicorn.Server):
             proxy_headers=False,
             timeout_graceful_shutdown=int(_CLOSE_TIME_S),
         )
+        config.load()
+        config.ssl = listener.ssl_context
         super().__init__(config)
-        self.exit_code = 0
+        self._listener = listener
+        self._on_started = on_started
+
+    async def run_listener(self) -> None:
+        """Serve until ``should_exit``."""
+        await self.serve(sockets=[self._listener.socket])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen at once, while the model loads."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._on_started()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Nothing: there are several of these on one loop."""
+        yield
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Nothing, for the same reason."""
+
+
+class ApiServer:
+    """All listeners of one service on one event loop, with one end of life.
+
+    The first SIGTERM or SIGINT drains the engine: new requests get 503 stopping, running ones finish within
+    ``drain_timeout_s``; then the server closes and ``exit_code`` is 0. A second signal ends what runs and closes at
+    once. uvicorn itself would refuse connections first and end with the signal's code. An engine that is lost for good
+    ends the server as well.
+    """
+
+    def __init__(self, service: Service, announce: Announce, complain: Announce | None = None) -> None:
+        """``complain`` gets what goes wrong; standard error unless given."""
+        self.exit_code = exit_codes.OK
         self.loop: asyncio.AbstractEventLoop
         """The loop that the server runs on, known once it has started."""
         self._service = service
         self._announce = announce
+        self._complain = complain or partial(print, file=sys.stderr, flush=True)
         self._background: set[asyncio.Task[None]] = set()
-        self._stopping = False
+        self._servers: list[_PlaneServer] = []
+        self._starting = 0
+        self._signals = 0
+        self._url = ""
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen at once, while the model loads, and say so; the ready line comes when it has loaded."""
+    async def serve(self, listeners: Sequence[Listener]) -> None:
+        """Serve until the end; the first listener is the business plane's."""
         self.loop = asyncio.get_running_loop()
-        await super().startup(sockets=sockets)
-        if self.started:
-            self._spawn(self._tell_when_ready())
+        self._url = listeners[0].url
+        app = build(self._service)
+        for number, (listener, served) in enumerate(served_by(list(listeners))):
+            plane_app = ListenerApp(app, served)
+            self._servers.append(
+                _PlaneServer(plane_app, listener, lifespan=number == 0, on_started=self._one_has_started)
+            )
+        self._starting = len(self._servers)
+        with self._stop_signals():
+            running = [self.loop.create_task(server.run_listener()) for server in self._servers]
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            self._leave()
+            await asyncio.gather(*running)
+
+    def stop(self) -> None:
+        """Drain and close; the second time, close at once. Call it on the server's event loop."""
+        self._signals += 1
+        if self._signals == 1:
+            self._service.ending.begin(self._service.settings.drain_timeout_s)
+        elif self._signals == 2:
+            if not self._service.ending.over:
+                self.exit_code = exit_codes.CUT_SHORT
+            self._service.ending.hurry()
+            self.loop.call_later(_HURRY_TIME_S, self._leave, True)
+
+    @property
+    def url(self) -> str:
+        """Where the business plane listens."""
+        return self._url
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
+    def _stop_signals(self) -> Generator[None, None, None]:
         """Take the stop signals for as long as the server runs; they are not raised again afterwards."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            loop.add_signal_handler(number, self.stop)
+            self.loop.add_signal_handler(number, self.stop)
         try:
             yield
         finally:
             for number in _SIGNALS:
-                loop.remove_signal_handler(number)
+                self.loop.remove_signal_handler(number)
 
-    def stop(self) -> None:
-        """Drain and close; the second time, close at once. Call it on the server's event loop."""
-        if self._stopping:
-            self.should_exit = self.force_exit = True
-            return
-        self._stopping = True
-        self._spawn(self._drain())
+    def _one_has_started(self) -> None:
+        self._starting -= 1
+        if not self._starting:
+            self._spawn(self._end_after_drain())
+            self._spawn(self._tell_of_engine())
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Kept for callers that know uvicorn's name for it."""
-        self.stop()
+    def _leave(self, at_once: bool = False) -> None:
+        for server in self._servers:
+            server.should_exit = True
+            server.force_exit = server.force_exit or at_once
 
-    @property
-    def url(self) -> str:
-        """Where the server listens."""
-        listener = self.servers[0].sockets[0]
-        host, port = listener.getsockname()[:2]
-        return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
+    async def _end_after_drain(self) -> None:
+        await self._service.ending.wait()
+        # The answers that the drain ended have yet to be written.
+        await asyncio.sleep(0)
+        self._leave()
 
-    async def _drain(self) -> None:
-        try:
-            await self._service.front.drain(self._service.settings.drain_timeout_s)
-            # The answers that the drain ended have yet to be written.
-            await asyncio.sleep(0)
-        finally:
-            self.should_exit = True
-
-    async def _tell_when_ready(self) -> None:
-        front = self._service.front
+    async def _tell_of_engine(self) -> None:
+        front, name = self._service.front, self._service.settings.model_name
         if front.state == "loading":
-            self._announce(f"mindspec listens on {self.url} and loads {self._service.settings.model_name}")
+            self._announce(f"mindspec listens on {self.url} and loads {name}")
         try:
             await front.wait_ready()
-        except EngineError as error:
-            if not self._stopping:
-                self._announce(f"mindspec cannot serve {self._service.settings.model_name}: {error.message}")
-                self.exit_code = 1
-                self.should_exit = True
+        except EngineError:
+            if self._service.ending.begun:
+                return
+        else:
+            self._announce(ready_lines(self.url, name))
+        cause = await front.wait_lost()
+        if self._service.ending.begun:
             return
-        self._announce(ready_lines(self.url, self._service.settings.model_name))
+        what = "cannot serve" if front.info is None else "cannot go on serving"
+        self._complain(f"mindspec {what} {name}: {front.failure}")
+        self.exit_code = _LOST_CODES[cause]
+        self._leave()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -132,41 +196,15 @@ class ApiServer(uvicorn.Server):
         task.add_done_callback(self._background.discard)
 
 
-def run(service: Service, announce: Announce | None = None) -> int:
+def run(service: Service, listeners: Sequence[Listener], announce: Announce | None = None) -> int:
     """Serve until a stop signal; returns the exit code. ``announce`` prints unless given."""
-    settings = service.settings
-    try:
-        listener = bind(settings.host, settings.port)
-    except OSError as error:
-        reason = error.strerror or "the address cannot be used"
-        print(f"mindspec cannot listen on {settings.host}:{settings.port}: {reason}", file=sys.stderr)
-        return 1
-    configure(settings.logs)
+    configure(service.settings.logs)
     server = ApiServer(service, announce or partial(print, flush=True))
     # What is loaded now stays: the collector need not look at it again while requests are served.
     gc.collect()
     gc.freeze()
-    asyncio.run(server.serve(sockets=[listener]))
+    asyncio.run(server.serve(listeners))
     return server.exit_code
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket's address taken; port 0 takes any free port.
-
-    Raises:
-        OSError: the address cannot be used.
-    """
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 def ready_lines(url: str, model_name: str) -> str:

@@ -11,7 +11,9 @@ from engine.types import EngineError, ModelInfo
 from generated.rules import Deployment
 from handlers.answer_forms import AnswerForms, check_parsers
 from handlers.defaults import ModelDefaults
+from handlers.ending import Ending
 from handlers.errors import Problem, from_engine, refused
+from handlers.health_probe import HealthProbe
 from handlers.live_requests import LiveRequests
 from handlers.prompt import PromptMaker
 from handlers.running import Timeouts
@@ -36,6 +38,9 @@ class Service:
         """The inference requests that are being answered."""
         self.traffic = Traffic(settings.average_window_requests, lambda: self.front.counts)
         """What has been asked and answered."""
+        self.ending = Ending(front)
+        """The server's end, whoever begins it."""
+        self.probe = HealthProbe(front, settings.health)
         self._settings = settings
         self._deployment = settings.deployment()
         self._json_limits = settings.json_limits()
@@ -141,6 +146,7 @@ class Service:
         return f"r{next(self._numbers)}"
 
     async def close(self) -> None:
-        """End the worker processes."""
+        """End the worker processes, and the probe."""
+        await self.probe.stop()
         await self._pool.close()
         await self.schemas.close()

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
+from handlers.health_limits import HealthLimits
 from handlers.log_settings import LogSettings
+from handlers.planes import Planes, addresses
 from handlers.strict_json import JsonLimits
 
 MAX_PROMPT_TOKENS = 1_048_576
@@ -48,6 +50,11 @@ class Settings:
     """The only folder from which adapters may be loaded while the server runs; None: none may."""
     host: str = "127.0.0.1"
     port: int = 1025
+    planes: Planes = field(default_factory=Planes)
+    """Where the management and the metrics plane listen; by default with the business plane."""
+    health: HealthLimits = field(default_factory=HealthLimits)
+    instances: int = 1
+    """Engine processes behind this server, MindIE's modelInstanceNumber."""
     metrics: bool = True
     """Serve GET /metrics beside the contract's paths."""
     metrics_vllm: bool = False
@@ -99,7 +106,7 @@ class Settings:
 
     retry_after_s: int = 1
     """What a refused client is told to wait, in seconds."""
-    drain_timeout_s: float = 30.0
+    drain_timeout_s: float = 25.0
     """How long running requests may go on after a stop signal, in seconds."""
 
     chat_template: str | None = None
@@ -130,6 +137,12 @@ class Settings:
     schema_memory_bytes: int = 1024 * 1024 * 1024
     schema_workers: int = 2
     """Processes that read schemas; started when first needed."""
+
+    @property
+    def stops_by_request(self) -> bool:
+        """Whether GET /stopService is offered: not to everybody who may send requests from elsewhere."""
+        listens = addresses(self.host, self.port, self.planes)
+        return listens["management"] != listens["business"] or is_loopback(self.host)
 
     @property
     def openai_form(self) -> bool:

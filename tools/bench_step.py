@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from engine.torch_runner import TorchRunner
 
 _STAT = Path("/proc/stat")
+_PATHS = ("plain", "replaced", "native", "int8")
+"""Torch before and after modules are replaced, and the native step with either kind of weights."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +58,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--context", type=int, default=200, help="tokens before each decode row, give or take a tenth")
     parser.add_argument("--prompt", type=int, nargs="*", default=[2000], help="lengths of the prefill cases")
     parser.add_argument("--chunk", type=int, default=512)
-    parser.add_argument("--paths", nargs="+", choices=("plain", "replaced", "native"), default=["plain", "replaced"])
+    parser.add_argument("--paths", nargs="+", choices=_PATHS, default=["plain", "replaced"])
     parser.add_argument("--variant", help="the native step for this instruction set; the best if absent")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument(
@@ -76,9 +78,14 @@ def _runner(options: argparse.Namespace, path: str) -> ModelRunner:
 
     tokens = max(options.rows or [1]) * 2 * (options.context + 256) + 2 * max(options.prompt or [0]) + 1024
     loaded = load(options.model, dtype=options.dtype)
-    if path == "native":
+    if path in ("native", "int8"):
         return build_native(
-            loaded, page_size=PAGE_SIZE, max_tokens=tokens, threads=options.threads, variant=options.variant
+            loaded,
+            page_size=PAGE_SIZE,
+            max_tokens=tokens,
+            threads=options.threads,
+            variant=options.variant,
+            weights="int8" if path == "int8" else "bf16",
         )
     return build(loaded, max_tokens=tokens, fuse=path == "replaced")
 

@@ -9,8 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from handlers.exit_codes import CONFIG, CRASH_LOOP, WEIGHTS
 from tools.load.options import add_options
-from tools.server_options import FEATURES, MODEL_TYPES, add_contract, add_engine, add_watch, not_negative, read_profile
+from tools.server_options import (
+    FEATURES,
+    MODEL_TYPES,
+    add_contract,
+    add_engine,
+    add_life,
+    add_watch,
+    not_negative,
+    read_profile,
+)
 
 if TYPE_CHECKING:
     from handlers.settings import Settings
@@ -21,36 +31,41 @@ ROOT = Path(__file__).resolve().parent.parent
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the process's exit code."""
     given = _parser().parse_args(arguments)
-    code: int = given.run(given)
+    try:
+        code: int = given.run(given)
+    except Exception as error:
+        if getattr(given, "trace", True):
+            raise
+        return _failed(f"{type(error).__name__}: {error} (--trace shows where)", CRASH_LOOP)
     return code
 
 
 def _serve(given: argparse.Namespace) -> int:
     """Serve a model folder, or the embedded default model."""
     from engine.front import EngineSpec, HangLimits, Limits, ProcessFront
+    from engine.multi_front import MultiFront
+    from engine.process import divided
     from engine.text.tokenizer import tokenizer_from_folder
     from engine.types import AdapterError
     from handlers.adapters import adapter_book
-    from handlers.defaults import ModelDefaults
+    from handlers.listeners import ListenError, open_listeners
     from handlers.log_settings import level_number
-    from handlers.server import run
-    from handlers.service import Service
     from tools.weights import ensure_default_model
     from tools.weights_source import WeightsError
 
     folder: Path | None = given.model
     if folder is None:
         try:
-            folder = ensure_default_model(lambda line: print(line, file=sys.stderr))
+            folder = ensure_default_model(_say)
         except WeightsError as error:
-            return _failed(str(error))
+            return _failed(str(error), WEIGHTS)
     elif not folder.is_dir():
-        return _failed(f"{folder} is not a folder")
+        return _failed(f"{folder} is not a folder", WEIGHTS)
     folder = folder.resolve()
     try:
         tokenizer = tokenizer_from_folder(folder)
     except (OSError, ValueError) as error:
-        return _failed(f"the tokenizer of {folder.name} cannot be used: {error}")
+        return _failed(f"the tokenizer of {folder.name} cannot be used: {error}", WEIGHTS)
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
     settings = replace(_settings(given, name), weights_name=folder.name)
     spec = EngineSpec(
@@ -64,24 +79,44 @@ def _serve(given: argparse.Namespace) -> int:
             "max_prefill_batch_size": min(given.max_prefill_batch_size, given.max_batch_size),
             "max_prefill_tokens": given.max_prefill_tokens,
             "prefill_chunk_size": given.prefill_chunk_size,
+            "draft_tokens": given.draft_tokens,
             "deterministic": given.deterministic,
             "adapters": bool(given.lora or given.lora_dir),
             "cpu_step": given.cpu_step,
             "cpu_variant": given.cpu_variant,
+            "cpu_weights": given.cpu_weights,
         },
         threads=given.threads,
         log_level=level_number(settings.logs.level),
         log_form=settings.logs.form,
         log_stream=settings.logs.stream,
+        trace=given.trace,
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
-    hang = HangLimits(given.engine_hang_timeout, given.engine_step_limit)
+    hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
+    spec = divided(spec, settings.instances)
     try:
-        adapters = adapter_book(settings)
+        fronts = [
+            ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapter_book(settings), on_progress=_say)
+            for _ in range(settings.instances)
+        ]
     except AdapterError as error:
-        return _failed(str(error))
-    front = ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapters)
-    return run(Service(settings, front, ModelDefaults.read(folder)))
+        return _failed(str(error), CONFIG)
+    try:
+        listeners = open_listeners(settings)
+        for each in fronts:
+            each.begin()
+    except ListenError as error:
+        return _failed(str(error), error.exit_code)
+    except OSError as error:
+        return _failed(f"the engine process cannot be started: {error}", CRASH_LOOP)
+    front = fronts[0] if len(fronts) == 1 else MultiFront(fronts)
+    # The engine loads beside these, which take nearly a second.
+    from handlers.defaults import ModelDefaults
+    from handlers.server import run
+    from handlers.service import Service
+
+    return run(Service(settings, front, ModelDefaults.read(folder)), listeners)
 
 
 def _mock(given: argparse.Namespace) -> int:
@@ -90,6 +125,7 @@ def _mock(given: argparse.Namespace) -> int:
     from engine.scheduler import Limits
     from engine.types import AdapterError
     from handlers.adapters import adapter_book
+    from handlers.listeners import ListenError, open_listeners
     from handlers.server import run
     from handlers.service import Service
 
@@ -98,9 +134,13 @@ def _mock(given: argparse.Namespace) -> int:
     try:
         adapters = adapter_book(settings)
     except AdapterError as error:
-        return _failed(str(error))
+        return _failed(str(error), CONFIG)
     front = MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000, adapters=adapters)
-    return run(Service(settings, front))
+    try:
+        listeners = open_listeners(settings)
+    except ListenError as error:
+        return _failed(str(error), error.exit_code)
+    return run(Service(settings, front), listeners)
 
 
 def _generate(given: argparse.Namespace) -> int:
@@ -122,7 +162,9 @@ DEFAULT_NAME = "SmolLM2-135M-Instruct"
 
 
 def _settings(given: argparse.Namespace, model_name: str) -> Settings:
+    from handlers.health_limits import HealthLimits
     from handlers.log_settings import LogSettings
+    from handlers.planes import Planes
     from handlers.settings import LoraModule, Settings
 
     profile = given.profile
@@ -130,6 +172,9 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         model_name=model_name,
         host=given.host,
         port=given.port,
+        planes=Planes(given.management_host, given.management_port, given.metrics_port, given.allow_all_zero_ip),
+        health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
+        instances=getattr(given, "instances", 1),
         metrics=given.metrics,
         metrics_vllm=given.metrics_vllm,
         average_window_requests=given.average_window,
@@ -167,9 +212,13 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
     )
 
 
-def _failed(reason: str) -> int:
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _failed(reason: str, code: int) -> int:
     print(f"mindspec: {reason}", file=sys.stderr)
-    return 1
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -182,11 +231,13 @@ def _parser() -> argparse.ArgumentParser:
     add_engine(serve)
     add_contract(serve)
     add_watch(serve)
+    add_life(serve)
     serve.set_defaults(run=_serve, profile=())
 
     mock = commands.add_parser("mock", help="serve made-up text under the same contract", description=_mock.__doc__)
     add_contract(mock)
     add_watch(mock)
+    add_life(mock)
     mock.add_argument(
         "--profile",
         type=read_profile,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 FEATURES = ("mtp", "pd", "prefix_cache", "splitfuse", "parallel_decoding", "reasoning")
 MODEL_TYPES = ("deepseek",)
+MAX_INSTANCES = 10
+"""MindIE's limit."""
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +22,13 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     add("--max-prefill-batch-size", type=_at_least_1, default=50, metavar="N", help="prompts in one step")
     add("--max-prefill-tokens", type=_at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
     add("--prefill-chunk-size", type=_at_least_1, metavar="TOKENS", help="tokens of one prompt in one step")
+    add(
+        "--draft-tokens",
+        type=_whole,
+        default=3,
+        metavar="N",
+        help="guesses that a step of the native step tries after each token, up to 4 answers at a time; 0: none",
+    )
     add(
         "--deterministic",
         action="store_true",
@@ -31,9 +41,16 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="what computes on a CPU: the native step where it can, only that, or torch",
     )
+    add("--instances", type=_instances, default=1, metavar="N", help="engine processes that share the requests")
     add("--cpu-variant", metavar="NAME", help="the native step for avx512_bf16, avx512 or avx2; the best if absent")
     add(
-        "--engine-hang-timeout",
+        "--cpu-weights",
+        choices=["bf16", "int8"],
+        default="bf16",
+        help="of the native step: as they are, or rounded to int8, which is faster for few requests at a time",
+    )
+    add(
+        *("--engine-stall-seconds", "--engine-hang-timeout"),
         type=_above_0,
         default=60.0,
         metavar="S",
@@ -82,12 +99,34 @@ def add_contract(parser: argparse.ArgumentParser) -> None:
     add("--max-loras", type=_whole, default=0, metavar="N", help="adapters at most; 0: those of --lora and no other")
     add("--max-lora-rank", type=_whole, default=0, metavar="RANK", help="of an adapter at most; 0: any")
     add("--lora-dir", type=Path, metavar="DIR", help="folder from which requests may load adapters")
+
+
+def add_life(parser: argparse.ArgumentParser) -> None:
+    """Where every server listens, how it tells its health, and how it ends."""
+    add = parser.add_argument
+    add("--management-host", metavar="HOST", help="of health checks and /stopService; the host if absent")
+    add("--management-port", type=_port, metavar="PORT", help="the port if absent")
+    add("--metrics-port", type=_port, metavar="PORT", help="on the management host; the management port if absent")
+    add("--allow-all-zero-ip", action="store_true", help="listen on 0.0.0.0 or :: where that is asked for")
+    add(
+        "--npu-usage-threshold",
+        type=_percent,
+        default=0,
+        metavar="PERCENT",
+        help="generate a token now and then; if that fails, the server is busy from this load on, else abnormal",
+    )
     add(
         "--drain-timeout",
         type=not_negative,
-        default=30.0,
+        default=25.0,
         metavar="S",
         help="time for running requests after a stop signal",
+    )
+    add(
+        "--trace",
+        action="store_true",
+        default=os.environ.get("MINDSPEC_TRACE", "") not in ("", "0"),
+        help="say where in the program a failure came from; also with MINDSPEC_TRACE=1",
     )
 
 
@@ -160,6 +199,18 @@ def _template(text: str) -> str:
         return deployed_template(Path(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _instances(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_INSTANCES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MAX_INSTANCES}")
+    return int(text)
+
+
+def _percent(text: str) -> int:
+    if not text.isdecimal() or int(text) > 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 100")
+    return int(text)
 
 
 def _port(text: str) -> int:

@@ -154,9 +154,10 @@ class CpuStep:
         """``[1, tokens]``."""
         self.last_rows = [last_row[index] for index in range(len(spans))]
         """Of each span; a span's rows are a run."""
-        wanted = [last_row[index] for index, span in enumerate(spans) if span.wanted]
+        lasts = [(last_row[index] + 1, span.wanted) for index, span in enumerate(spans)]
+        wanted = [row for end, count in lasts for row in range(end - count, end)]
         self.wanted = torch.tensor(wanted, dtype=torch.int64)
-        """Rows whose logits are wanted, in span order: ``[wanted spans]``."""
+        """Rows whose logits are wanted, in span order: ``[wanted rows]``."""
         self.rotary: tuple[Tensor, Tensor] | None = None
         """What the first replaced layer makes of the model's cosines and sines, for those after it."""
         self._calls: dict[int | None, list[_RowCall]] = {}

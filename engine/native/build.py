@@ -78,7 +78,7 @@ def with_library(
 
     Args:
         variant: which one.
-        use: loads it. Where it raises OSError on a library out of the cache, that one is built anew.
+        use: loads it. Where it raises OSError on a library out of the package or the cache, one is built anew.
         cache: the folder that built libraries are kept in; None takes :func:`native_cache`.
         on_progress: gets a sentence before something that takes seconds.
 
@@ -88,7 +88,10 @@ def with_library(
     """
     shipped = PREBUILT / prebuilt_name(variant)
     if shipped.is_file():
-        return use(shipped)
+        try:
+            return use(shipped)
+        except OSError as error:  # such as a C library that is older than the one it was linked with
+            on_progress(f"The native step's library that came with the package cannot be loaded here: {error}.")
     compiler = find_compiler()
     if compiler is None:
         raise NativeUnavailable(_NO_COMPILER)
@@ -147,7 +150,7 @@ def _build(variant: Variant, compiler: str, folder: Path) -> Path:
         if failure is not None:
             raise NativeUnavailable(failure)
     library = folder / "step.so"
-    _link([compiler, "-shared", "-pthread", *objects, "-o", str(library)])
+    _link([compiler, "-shared", "-pthread", *variant.options, *objects, "-o", str(library)])
     return library
 
 

@@ -18,7 +18,11 @@ _SMAPS = Path("/proc/self/smaps")
 class CLinear(Structure):
     """``Linear`` of src/model.h."""
 
-    _fields_ = [("weights", c_void_p), ("bias", c_void_p), ("outputs", c_int64), ("inputs", c_int64)]
+    _fields_ = [
+        *((name, c_void_p) for name in ("weights", "scales", "bias")),
+        ("outputs", c_int64),
+        ("inputs", c_int64),
+    ]
 
 
 class CLayer(Structure):
@@ -98,10 +102,14 @@ class MappedMemory:
         self._freed = finalize(self, library.unmap, self.address, max(size, 1))
 
     def huge_bytes(self) -> int:
-        """So many bytes of what was written lie in huge pages, by the system's own account."""
+        """So many bytes of what was written lie in huge pages, by the system's own account; all where it gives none."""
         found = 0
         inside = False
-        for line in _SMAPS.read_text().splitlines():
+        try:
+            account = _SMAPS.read_text()
+        except OSError:
+            return self.size
+        for line in account.splitlines():
             name, _, rest = line.partition(" ")
             if not name.endswith(":"):
                 first, last = (int(end, 16) for end in name.split("-"))
@@ -132,11 +140,23 @@ class Library:
             self.new_pool = _function(loaded.mindspec_pool_new, c_void_p, c_int32)
             self.free_pool = _function(loaded.mindspec_pool_free, None, c_void_p)
             self.pack = _function(loaded.mindspec_pack, None, *[c_void_p] * 3, *[c_int64] * 5)
+            self.pack_int8 = _function(loaded.mindspec_pack_int8, None, *[c_void_p] * 4, *[c_int64] * 5)
             self.new_step = _function(loaded.mindspec_step_new, c_void_p, POINTER(CModel), c_void_p, c_void_p)
             self.free_step = _function(loaded.mindspec_step_free, None, c_void_p)
             self.run_step = _function(loaded.mindspec_step_run, c_int32, c_void_p, POINTER(CBatch), c_void_p, c_int32)
             self.copy_pages = _function(
                 loaded.mindspec_copy_pages, None, c_void_p, c_int64, c_void_p, c_void_p, c_int64
+            )
+            self.new_selection = _function(loaded.mindspec_selection_new, c_void_p, c_void_p)
+            self.free_selection = _function(loaded.mindspec_selection_free, None, c_void_p)
+            self.likeliest = _function(
+                loaded.mindspec_likeliest, c_int32, *[c_void_p] * 2, *[c_int64] * 2, *[c_void_p] * 2, c_int32
+            )
+            self.draw = _function(
+                loaded.mindspec_draw, c_int32, *[c_void_p] * 2, c_int64, c_void_p, c_int64, c_void_p, c_int32
+            )
+            self.logprobs = _function(
+                loaded.mindspec_logprobs, c_int32, *[c_void_p] * 2, c_int64, c_void_p, c_int64, *[c_void_p] * 3, c_int32
             )
         except AttributeError as error:
             raise OSError(f"{path.name} lacks a function: {error}") from error

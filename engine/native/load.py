@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,23 @@ from engine.machine_memory import pool_bytes
 from engine.native.build import with_library
 from engine.native.describe import UNIT, describe
 from engine.native.library import Library, ThreadPool
-from engine.native.packing import pack
+from engine.native.packing import CpuWeights, pack
+from engine.native.rounding import compare, logits_in_pieces, rounded_products
 from engine.native.runner import NativeRunner, page_bytes
 from engine.native.variants import NativeUnavailable, choose
 
-_TOLERANCE = 0.06
+_TOLERANCES: Mapping[CpuWeights, float] = {"bf16": 0.06, "int8": 0.12}
 """Largest median error of the check, as a part of the spread of the logits; see ``seam.check``. The model's own
-rounding in bfloat16 makes 0.03; embeddings or residual sums that are 1 % off make 0.07, other mistakes more."""
+rounding in bfloat16 makes 0.03; embeddings or residual sums that are 1 % off make 0.07, other mistakes more. Weights in
+int8 are compared with a forward whose weights are rounded likewise, so that their own error hides no mistake; that
+forward's rounding in bfloat16 makes 0.07 on the default model, in the few rows of the check."""
+
+_INT8_DISTANCE = 0.2
+"""Largest mean distance of logits by int8 weights from those by the model's own, as a part of their spread. The default
+model's is 0.07; beyond 0.2 something in a model does not bear one scale for each output."""
+
+_INT8_PIECE = 4
+"""Tokens of a step in which that distance is measured."""
 
 _HUGE_FROM = 32 << 20
 """Bytes of weights from which huge pages matter."""
@@ -33,9 +43,11 @@ def build_native(
     *,
     page_size: int,
     memory_bytes: int | None = None,
+    memory_share: float = 1.0,
     max_tokens: int | None = None,
     threads: int = 1,
     variant: str | None = None,
+    weights: CpuWeights = "bf16",
     cache: Path | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> NativeRunner:
@@ -45,9 +57,11 @@ def build_native(
         loaded: unchanged; not needed afterwards.
         page_size: tokens of a page, a multiple of 32.
         memory_bytes: for keys and values; None takes a share of what the machine has.
+        memory_share: this process's part of that share, where several serve.
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         threads: that compute, the caller's among them.
         variant: of ``variants.VARIANTS`` by name; None takes the best.
+        weights: how they lie in memory; what int8 changes is measured and said.
         cache: the folder that built libraries are kept in; None takes ``build.native_cache()``.
         on_progress: gets a sentence before something that takes seconds.
 
@@ -71,12 +85,13 @@ def build_native(
     except OSError as error:
         raise NativeUnavailable(f"its library cannot be loaded: {error}") from error
     pool = ThreadPool(library, threads)
-    packed = pack(library, pool, found, [probe.rules[layer].window for layer in range(len(found.layers))], page_size)
-    num_pages = pool_bytes(memory_bytes) // page_bytes(packed, page_size)
+    windows = [probe.rules[layer].window for layer in range(len(found.layers))]
+    packed = pack(library, pool, found, windows, page_size, weights)
+    num_pages = pool_bytes(memory_bytes, memory_share) // page_bytes(packed, page_size)
     if max_tokens is not None:
         num_pages = min(num_pages, -(-max_tokens // page_size))
     runner = NativeRunner(library, pool, packed, loaded.info, num_pages=num_pages, positions=positions)
-    _check(runner, loaded)
+    _check(runner, loaded, weights, on_progress)
     if packed.memory.size >= _HUGE_FROM and packed.memory.huge_bytes() < packed.memory.size // 2:
         _log.warning(
             "the weights lie in small pages of memory, so that steps take up to half as long again: set "
@@ -86,16 +101,31 @@ def build_native(
     return runner
 
 
-def _check(runner: NativeRunner, loaded: LoadedModel) -> None:
+def _check(runner: NativeRunner, loaded: LoadedModel, weights: CpuWeights, on_progress: Callable[[str], None]) -> None:
     """Compare with the model's own forward, under windows that the short prompt reaches beyond."""
     model, info = loaded.model, loaded.info
     tokens = seam.check_tokens(info.vocab_size, runner.page_size, info.max_position_embeddings)
     with seam.narrow_windows(model):
-        dense = seam.dense_logits(model, tokens, info.vocab_size)
+        dense = expected = seam.dense_logits(model, tokens, info.vocab_size)
+        if weights == "int8":
+            with rounded_products(model):
+                expected = seam.dense_logits(model, tokens, info.vocab_size)
         narrow = seam.probe_layers(model)
     wide = runner.windows
     runner.set_windows([narrow.rules[layer].window for layer in range(len(wide))])
-    seam.check(runner, tokens, dense, model.dtype, tolerance_half=_TOLERANCE)
+    seam.check(runner, tokens, expected, model.dtype, tolerance_half=_TOLERANCES[weights])
+    if weights == "int8":
+        positions, logits = logits_in_pieces(runner, tokens, _INT8_PIECE)
+        found = compare(logits, dense[positions])
+        if not found.share <= _INT8_DISTANCE:
+            raise ModelMismatch(
+                f"int8 weights change its logits by {found.share:.2g} of their spread, "
+                f"where {_INT8_DISTANCE} is allowed."
+            )
+        on_progress(
+            f"int8 weights change the logits by {found.share:.1%} of their spread; the likeliest token is that of the "
+            f"model's own weights in {found.same_best} of {found.rows} rows."
+        )
     runner.set_windows(wide)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from engine.native.describe import UNIT, Description, LayerDescription, Projection
 from engine.native.library import CLayer, CLinear, CModel, Library, MappedMemory, ThreadPool
+
+CpuWeights = Literal["bf16", "int8"]
+"""How the matrices lie in memory: as they are, or each output's row as int8 multiples of a float32 scale."""
 
 _ALIGNMENT = 64
 _INTERLEAVED = 16
@@ -28,9 +32,10 @@ class PackedModel:
 
 
 class _Packer:
-    def __init__(self, library: Library, pool: ThreadPool, size: int) -> None:
+    def __init__(self, library: Library, pool: ThreadPool, size: int, weights: CpuWeights) -> None:
         self._library = library
         self._pool = pool
+        self._weights = weights
         self.memory = MappedMemory(library, size)
         self._used = 0
         self.tensors: list[Tensor] = []
@@ -60,19 +65,24 @@ class _Packer:
 
     def linear(self, projection: Projection) -> CLinear:
         outputs, inputs = _shape(projection)
-        target = self._take(_packed_bytes(projection))
+        target = self._take(_packed_bytes(projection, self._weights))
+        scales = self.tensor(torch.zeros(_padded(outputs))) if self._weights == "int8" else None
         base = 0
         for index, weight in enumerate(projection.weights):
             rows = weight.shape[0]
             run, stride = (_INTERLEAVED, 2 * _INTERLEAVED) if projection.interleaved else (rows, 0)
             first = index * _INTERLEAVED if projection.interleaved else base
             source = weight.contiguous()
-            self._library.pack(self._pool.handle, target, source.data_ptr(), rows, inputs, first, run, stride)
+            columns = (source.data_ptr(), rows, inputs, first, run, stride)
+            if scales is None:
+                self._library.pack(self._pool.handle, target, *columns)
+            else:
+                self._library.pack_int8(self._pool.handle, target, scales, *columns)
             base += rows
         bias = projection.bias
         if bias is not None:
-            bias = torch.nn.functional.pad(bias, (0, -outputs % UNIT))
-        return CLinear(target, self.tensor(bias), outputs, inputs)
+            bias = torch.nn.functional.pad(bias, (0, _padded(outputs) - outputs))
+        return CLinear(target, scales, self.tensor(bias), outputs, inputs)
 
     def layer(self, layer: LayerDescription, window: int | None) -> CLayer:
         return CLayer(
@@ -89,12 +99,17 @@ class _Packer:
             gate_up=self.linear(layer.gate_up),
             down=self.linear(layer.down),
             rotated=2 * layer.cosines.shape[1],
-            window=window or 0,
+            window=window_of(window, layer.cosines.shape[0]),
         )
 
 
 def pack(
-    library: Library, pool: ThreadPool, found: Description, windows: list[int | None], page_size: int
+    library: Library,
+    pool: ThreadPool,
+    found: Description,
+    windows: list[int | None],
+    page_size: int,
+    weights: CpuWeights = "bf16",
 ) -> PackedModel:
     """Copy a model into the native step's memory; its own tensors may go then.
 
@@ -104,6 +119,7 @@ def pack(
         found: the model.
         windows: per layer the tokens that a row sees, itself included; None sees all.
         page_size: tokens of a page.
+        weights: of all matrices but the embeddings, which are looked up by row and stay as they are.
 
     Raises:
         MemoryError: there is no room.
@@ -112,10 +128,12 @@ def pack(
         found.head,
         *(p for layer in found.layers for p in (layer.qkv, layer.out, layer.gate_up, layer.down)),
     ]
-    size = sum(_rounded(_packed_bytes(projection)) for projection in projections)
-    if found.embeddings is not None:
-        size += _rounded(found.embeddings.nbytes)
-    packer = _Packer(library, pool, size)
+    # A head of bfloat16 that has the same weights is read by column instead.
+    embeddings = found.head.weights[0] if found.embeddings is None and weights == "int8" else found.embeddings
+    size = sum(_rounded(_packed_bytes(projection, weights)) for projection in projections)
+    if embeddings is not None:
+        size += _rounded(embeddings.nbytes)
+    packer = _Packer(library, pool, size, weights)
     layers = (CLayer * len(found.layers))(
         *(packer.layer(layer, window) for layer, window in zip(found.layers, windows, strict=True))
     )
@@ -136,7 +154,7 @@ def pack(
         embedding_factor=found.embedding_factor,
         residual_factor=found.residual_factor,
         logit_factor=found.logit_factor,
-        embeddings=packer.copy(found.embeddings),
+        embeddings=packer.copy(embeddings),
         norm=packer.tensor(found.norm),
         head=packer.linear(found.head),
         layer=layers,
@@ -144,14 +162,24 @@ def pack(
     return PackedModel(model, layers, packer.memory, packer.tensors)
 
 
+def window_of(window: int | None, positions: int) -> int:
+    """``Layer.window`` of src/model.h: one that no sequence reaches beyond is none, and may be larger than an int."""
+    return 0 if window is None or window >= positions else window
+
+
 def _shape(projection: Projection) -> tuple[int, int]:
     return sum(weight.shape[0] for weight in projection.weights), projection.weights[0].shape[1]
 
 
-def _packed_bytes(projection: Projection) -> int:
-    """Whole blocks of columns, two bytes a weight."""
+def _packed_bytes(projection: Projection, weights: CpuWeights) -> int:
+    """Whole blocks of columns, one or two bytes a weight."""
     outputs, inputs = _shape(projection)
-    return -(-outputs // UNIT) * UNIT * inputs * 2
+    return _padded(outputs) * inputs * (1 if weights == "int8" else 2)
+
+
+def _padded(outputs: int) -> int:
+    """Whole blocks of columns."""
+    return -(-outputs // UNIT) * UNIT
 
 
 def _rounded(size: int) -> int:

@@ -12,11 +12,15 @@ from torch import Tensor
 from engine.lora_config import LinearLayer
 from engine.native.batch import Bounds, batch_arrays, checked_pages
 from engine.native.library import Library, MappedMemory, ThreadPool
-from engine.native.packing import PackedModel
+from engine.native.packing import PackedModel, window_of
+from engine.native.selector import NativeSelector
 from engine.plan import AdapterTensors, Plan
+from engine.sampling.selector import Selector
 from engine.step_threads import StepThreads
 from engine.types import AdapterError, ModelInfo
 
+_SLOT_BLOCK = 32
+"""Slots of a page that attention reads together; BLOCK in src/tile.h."""
 _NO_ADAPTERS = "The native CPU step cannot add adapters; --cpu-step torch can."
 
 
@@ -28,6 +32,7 @@ class NativeRunner:
     """
 
     contiguous_pages = False
+    same_bits = True
 
     def __init__(
         self,
@@ -60,6 +65,7 @@ class NativeRunner:
         self._pool = pool
         self._packed = packed
         self._threads = StepThreads(pool.threads)
+        self.selector: Selector = NativeSelector(library, pool, self._threads.together)
         self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
         self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
         self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)
@@ -90,14 +96,39 @@ class NativeRunner:
         """See ``ModelRunner.copy_pages``.
 
         Raises:
-            ValueError: a page is out of bounds, or the lists differ in length.
+            ValueError: a page is out of bounds or in both lists, or the lists differ in length.
         """
         sources, targets = (checked_pages(pages, self.num_pages) for pages in (source, target))
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} pages cannot be copied to {len(targets)}")
+        both = sorted({*sources} & {*targets})
+        if both:
+            raise ValueError(f"page {both[0]} is both read and written")
         self._library.copy_pages(
-            self.pages.address, self.bytes_per_page, sources.ctypes.data, targets.ctypes.data, len(sources)
+            self.pages.address, self.bytes_per_page, sources.buffer_info()[0], targets.buffer_info()[0], len(sources)
         )
+
+    def copy_beginning(self, source: int, target: int, tokens: int) -> None:
+        """See ``ModelRunner.copy_beginning``.
+
+        Raises:
+            ValueError: a page is out of bounds, or it has not so many tokens.
+        """
+        checked_pages((source, target), self.num_pages)
+        if not 0 < tokens <= self.page_size:
+            raise ValueError(f"a page has no {tokens} tokens, but {self.page_size}")
+        model = self._packed.model
+        dim, filled = int(model.head_dim), -(-tokens // _SLOT_BLOCK) * _SLOT_BLOCK
+        # Keys and values of 32 slots lie together in either layout, see pages_ in src/step.h.
+        cells = self.pages.tensor().view(torch.bfloat16)
+        cells = cells.view(self.num_pages, int(model.layers * model.kv_heads), 2, self.page_size * dim)
+        if source != target:
+            cells[target, :, :, : filled * dim] = cells[source, :, :, : filled * dim]
+        # Attention reads whole blocks, and gives the slots behind the last token weight 0: they must be finite.
+        values = cells[target, :, 1, : filled * dim].view(-1, filled // 2, dim, 2)
+        values[:, (tokens + 1) // 2 :] = 0
+        if tokens % 2:
+            values[:, tokens // 2, :, 1] = 0
 
     def adapter_layers(self) -> Mapping[str, LinearLayer]:
         """See ``ModelRunner.adapter_layers``. Raises AdapterError always."""
@@ -118,7 +149,7 @@ class NativeRunner:
     def set_windows(self, windows: Sequence[int | None]) -> None:
         """Change how far each layer looks back; for the comparison at load."""
         for layer, window in zip(self._packed.layers, windows, strict=True):
-            layer.window = window or 0
+            layer.window = window_of(window, self._bounds.positions)
         step = self._library.new_step(byref(self._packed.model), self._pool.handle, self.pages.address)
         if not step:
             raise MemoryError("the system gives no room for a step's rows")

@@ -6,9 +6,13 @@ import platform
 import sys
 from dataclasses import dataclass
 
+from engine.types import LoadFailureCause
+
 
 class NativeUnavailable(Exception):
     """The native step cannot run here; the message is a sentence that says why."""
+
+    load_failure_cause: LoadFailureCause = "device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +34,23 @@ _AVX512 = "avx512f avx512bw avx512dq avx512vl fma"
 _AVX512_OPTIONS = "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma"
 
 VARIANTS = (
-    _variant("avx512_bf16", f"{_AVX512} avx512_bf16", f"{_AVX512_OPTIONS} -mavx512bf16"),
+    _variant("avx512_bf16", f"{_AVX512} avx512_bf16 avx512_vnni", f"{_AVX512_OPTIONS} -mavx512bf16 -mavx512vnni"),
     _variant("avx512", _AVX512, _AVX512_OPTIONS),
     _variant("avx2", "avx2 fma", "-mavx2 -mfma"),
 )
 """The best first. Without bfloat16 products in hardware the same source multiplies both halves of a pair in float32."""
+
+
+_SANITISERS = ("-O2", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+def sanitised(variant: Variant) -> Variant:
+    """The same source with every read and write watched: what is wrong ends the process, with a report.
+
+    For tests only. The process that loads such a library must have libasan loaded first (LD_PRELOAD).
+    """
+    options = (*variant.options, *_SANITISERS, "-DMINDSPEC_SANITISED")
+    return Variant(f"{variant.name}-sanitised", variant.needs, options)
 
 
 def choose(flags: frozenset[str], name: str | None = None) -> Variant:

@@ -92,7 +92,10 @@ class Sampler:
         if all(row.settings.greedy and row.free for row in rows):
             chosen = greedy
         else:
-            picks = [_pick(logits[index], row, greedy[index]) for index, row in enumerate(rows)]
+            picks = [
+                greedy[index] if row.settings.greedy and row.free else pick(logits[index], row)
+                for index, row in enumerate(rows)
+            ]
             chosen = torch.stack(picks)  # [rows]
         token_ids: list[int] = chosen.tolist()
         draws = [Draw(token_id, None, None) for token_id in token_ids]
@@ -182,17 +185,14 @@ def nucleus_size(scores: Tensor, top_p: float) -> Tensor:
     return (reached[:-1] < top_p).sum() + 1
 
 
-def _pick(logits: Tensor, row: Row, best: Tensor) -> Tensor:
-    """The token of one row of ``logits`` ``[vocab]``, whose likeliest is ``best``, as a tensor of one."""
+def pick(logits: Tensor, row: Row) -> Tensor:
+    """The token of one row of float32 ``logits`` ``[vocab]``, as a tensor of one integer."""
     if row.forced is not None:
-        return torch.full_like(best, row.forced)
-    return _greedy_one(logits, row, best) if row.settings.greedy else _draw_one(logits, row)
-
-
-def _greedy_one(logits: Tensor, row: Row, best: Tensor) -> Tensor:
-    """The likeliest token of ``logits`` ``[vocab]`` as a tensor of one: ``best``, or the best that a grammar allows."""
+        return torch.tensor(row.forced, device=logits.device)
+    if not row.settings.greedy:
+        return _draw_one(logits, row)
     if row.constraint is None:
-        return best
+        return likeliest(logits[None])[0]
     allowed = row.constraint.allowed  # [allowed]
     return allowed[logits[allowed].argmax()]
 

@@ -79,6 +79,8 @@ class RequestText:
                     progress.deltas.append(delta)
                     if delta.finish_reason is not None and token.finish_reason is None:
                         progress.ended_by_text.append(token.choice)
+            if len(progress.deltas) > len({delta.index for delta in progress.deltas}):
+                progress.deltas = merge_deltas([progress.deltas])
         is_beam_round = self._request.sampling.use_beam_search and output.beams is None
         self._count_rounds(output.batch_size, 1 if is_beam_round else self._generated - len(self.stats.batch_size))
         if self.finished:

@@ -179,7 +179,10 @@ def tokenizer_from_folder(folder: str | Path) -> BackedTokenizer:
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise FileNotFoundError(f"{folder} has no tokenizer.json")
-    backend = Tokenizer.from_file(str(path))
+    try:
+        backend = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing more precise
+        raise ValueError(f"tokenizer.json cannot be read: {error}") from error
     config = _read_json(folder / "tokenizer_config.json")
     named = _named_tokens(config) or _named_tokens(_read_json(folder / "special_tokens_map.json"))
     templates = _chat_templates(folder, config)

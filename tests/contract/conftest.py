@@ -14,7 +14,8 @@ from wire import MODEL
 
 from engine.mock_front import MockFront
 from handlers.adapters import adapter_book
-from handlers.server import ApiServer, bind
+from handlers.listeners import one_listener
+from handlers.server import ApiServer
 from handlers.service import Service
 from handlers.settings import Settings
 
@@ -83,10 +84,10 @@ def server_url() -> Iterator[Callable[..., str]]:
 
 def _start(service: Service) -> tuple[str, Callable[[], None]]:
     """A server in a thread of its own, ready; and a function that stops it."""
-    listener = bind("127.0.0.1", 0)
+    listener = one_listener("127.0.0.1", 0)
     ready = threading.Event()
     server = ApiServer(service, lambda _: ready.set())
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)
     thread.start()
     assert ready.wait(30), "the server did not start"
 
@@ -95,6 +96,6 @@ def _start(service: Service) -> tuple[str, Callable[[], None]]:
         server.loop.call_soon_threadsafe(server.stop)
         thread.join(30)
 
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    url = listener.url
     assert httpx.get(f"{url}/health", trust_env=False).status_code == 200
     return url, stop

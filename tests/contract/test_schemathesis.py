@@ -21,6 +21,11 @@ def test_schemathesis_finds_nothing_that_is_not_explained(server_url: Callable[.
     # Only the deployed name is answered, so the copy that drives the run knows no other.
     spec["components"]["schemas"]["ModelName"] = {"type": "string", "enum": ["mock"], "examples": ["mock"]}
     spec["paths"]["/v1/models/{model}"]["get"]["parameters"][0]["schema"]["enum"] = ["mock"]
+    del spec["paths"]["/stopService"]  # it would end the run
+    for operation in (operation for path in spec["paths"].values() for operation in path.values()):
+        for response in operation["responses"].values():
+            if response.get("x-may-be-empty"):
+                del response["content"]  # the mock has nothing to say there
     for path in spec["paths"].values():
         for media in path.get("post", {}).get("responses", {}).get("200", {}).get("content", {}).values():
             if media["schema"]["$ref"].endswith("Event"):

@@ -104,14 +104,16 @@ def paged():
 
 
 class HangingExecutor(FakeExecutor):
-    """Its steps never end."""
+    """Its steps never end, but for the first, in which a front's probe has its token."""
 
     def __init__(self, hang):
         super().__init__()
         self.hang = hang
 
     def step(self):
-        self.hang()
+        if not self.steps:
+            return super().step()
+        return self.hang()
 
 
 def blocking():
@@ -148,3 +150,27 @@ def talking(*, on_progress):
     """A factory that says what it does."""
     on_progress("Half of the weights are read.")
     return FakeExecutor()
+
+
+def blocking_at_once():
+    """As blocking, from the first step on."""
+    executor = blocking()
+    executor.steps = 1
+    return executor
+
+
+def waiting_for_ever():
+    """A factory that never has its model loaded."""
+    threading.Event().wait()
+
+
+def without_its_device():
+    """A factory that misses its device."""
+    error = RuntimeError("There is no such processor.")
+    error.load_failure_cause = "device"
+    raise error
+
+
+def failing():
+    """A factory that fails for no reason that anybody knows."""
+    raise RuntimeError("it was told to")

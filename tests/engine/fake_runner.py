@@ -7,10 +7,13 @@ from hashlib import blake2b
 import numpy as np
 import torch
 
+from engine.sampling.selector import TorchSelector
 from engine.types import ModelInfo
 
 VOCAB = 16
 """Small, so that choices meet again and stop tokens are hit."""
+PERIOD = 5
+"""Of answers in a rhythm, in tokens: 0, 1, 2, 3, 4."""
 GARBAGE = -(2**62)
 
 
@@ -22,17 +25,22 @@ class FakeRunner:
     decode rows first, one page is not written by two spans, extents ascend without gaps and belong to one sequence.
     """
 
-    def __init__(self, *, page_size=4, num_pages=64, contiguous=False, eos=(), vocab=VOCAB, max_positions=None):
+    def __init__(
+        self, *, page_size=4, num_pages=64, contiguous=False, eos=(), vocab=VOCAB, max_positions=None, rhythm=0.0
+    ):
         positions = max_positions or num_pages * page_size
         self.info = ModelInfo(vocab, positions, tuple(eos), "float32", "cpu", "Fake")
         self.page_size = page_size
         self.num_pages = num_pages
         self.contiguous_pages = contiguous
+        self.same_bits = True
         self.bytes_per_page = 8 * page_size
+        self.selector = TorchSelector()
         self.pages = np.full((num_pages, page_size), GARBAGE, dtype=np.int64)
         self.plans = []
         self.tokens_run = 0
         self.copied = 0
+        self.parts_copied = 0
         self.loads = 100
         self.fail_in = None
         """Raise in so many calls of ``run`` from now."""
@@ -41,6 +49,8 @@ class FakeRunner:
         """Loaded ones: what each of them does, a number."""
         self.poisoned = frozenset()
         """Contexts that end with one of these tokens give NaN."""
+        self.rhythm = rhythm
+        """Added to the logit of one token, which a context's length says; so that answers repeat."""
 
     def run(self, plan):
         """See ``ModelRunner.run``."""
@@ -56,16 +66,17 @@ class FakeRunner:
         rows = []
         for span in plan.spans:
             pages = list(span.pages)
+            unwanted = len(span.token_ids) - span.wanted
             held = self.pages[pages].reshape(-1)[: span.start].tolist()
-            for token in span.token_ids:
+            for index, token in enumerate(span.token_ids):
                 entry = _entry(held, token, self.adapters[span.adapter] if span.adapter else 0)
                 page, place = divmod(len(held), self.page_size)
                 self.pages[pages[page], place] = entry
                 held.append(entry)
+                if index >= unwanted:
+                    row = logits_of(held, self.info.vocab_size, self.rhythm)
+                    rows.append(row * float("nan") if token in self.poisoned else row)
             self.tokens_run += len(span.token_ids)
-            if span.wanted:
-                row = logits_of(held, self.info.vocab_size)
-                rows.append(row * float("nan") if span.token_ids[-1] in self.poisoned else row)
         return torch.stack(rows) if rows else torch.empty(0, self.info.vocab_size)
 
     def copy_pages(self, source, target):
@@ -77,6 +88,17 @@ class FakeRunner:
         for old, new in zip(source, target, strict=True):
             self.pages[new] = self.pages[old]
         self.copied += len(target)
+
+    def copy_beginning(self, source, target, tokens):
+        """See ``ModelRunner.copy_beginning``; what is behind is no entry of anything."""
+        if self.fail_copies:
+            raise RuntimeError("no copy")
+        assert 0 < tokens <= self.page_size
+        beginning = self.pages[source, :tokens].copy()
+        assert GARBAGE not in beginning, "a part is copied that was never computed"
+        self.pages[target] = GARBAGE
+        self.pages[target, :tokens] = beginning
+        self.parts_copied += 1
 
     def load_adapter(self, name, tensors):
         """See ``ModelRunner.load_adapter``; ``tensors`` is a number that goes into all hashes."""
@@ -96,8 +118,9 @@ class FakeRunner:
             assert span.token_ids
             assert end <= len(span.pages) * self.page_size
             if place < plan.decode_count:
-                assert len(span.token_ids) == 1
-                assert span.wanted
+                assert len(span.token_ids) == span.wanted
+            else:
+                assert span.wanted <= 1
             for index in range(span.start // self.page_size, (end - 1) // self.page_size + 1):
                 assert written.setdefault(span.pages[index], place) == place, "two spans write to one page"
             if self.contiguous_pages:
@@ -118,16 +141,21 @@ def _hash(data):
     return int.from_bytes(blake2b(data.tobytes(), digest_size=8).digest(), "little", signed=True)
 
 
-def logits_of(held, vocab):
-    """Float32 ``[vocab]``, a pure function of the entries ``held``, from -4 to 4, all different."""
+def logits_of(held, vocab, rhythm=0.0):
+    """Float32 ``[vocab]``, a pure function of the entries ``held``, from -4 to 4, all different.
+
+    To one of them, chosen by the number of entries, ``rhythm`` is added.
+    """
     seed = _hash(np.array(held, dtype=np.int64)) & (2**63 - 1)
     noise = np.random.Generator(np.random.Philox(seed)).permutation(vocab * 8)[:vocab]
-    return torch.from_numpy((noise / vocab - 4.0).astype(np.float32))
+    noise = noise / vocab - 4.0
+    noise[len(held) % PERIOD] += rhythm
+    return torch.from_numpy(noise.astype(np.float32))
 
 
-def context_logits(token_ids, vocab=VOCAB, adapter=0):
+def context_logits(token_ids, vocab=VOCAB, adapter=0, rhythm=0.0):
     """The logits after a context, computed without pages, with what an adapter does."""
     held = []
     for token in token_ids:
         held.append(_entry(held, token, adapter))
-    return logits_of(held, vocab)
+    return logits_of(held, vocab, rhythm)

@@ -71,9 +71,16 @@ def model(name: str, **changes: Any) -> Any:
     return families.build(kind, **{**_SIZES, **features, **changes}).to(torch.bfloat16)
 
 
-def whole(reduced: Any) -> Any:
-    """The same weights in float32."""
-    return copy.deepcopy(reduced).float()
+def whole(reduced: Any, weights: str = "bf16") -> Any:
+    """The same weights in float32; with int8, each output's of a product in multiples of the largest one / 127."""
+    exact = copy.deepcopy(reduced).float()
+    embeddings = exact.model.embed_tokens.weight.detach().clone()
+    for layer in exact.modules():
+        if weights == "int8" and type(layer) is torch.nn.Linear:
+            scales = layer.weight.detach().abs().amax(dim=1, keepdim=True).clamp_min(1e-9) / 127
+            layer.weight = torch.nn.Parameter((layer.weight.detach() / scales).round() * scales)
+    exact.model.embed_tokens.weight = torch.nn.Parameter(embeddings)
+    return exact
 
 
 def loaded(reduced: Any) -> LoadedModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from fake_runner import VOCAB, FakeRunner, context_logits
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine.batching import BatchLimits
 from engine.packed_executor import PackedExecutor
+from engine.prefix import SHORTEST_RUN
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
@@ -30,6 +32,7 @@ def limits(prefill_tokens, chunk_size, mixed_tokens):
         max_prefill_tokens=prefill_tokens,
         prefill_chunk_size=st.none() | chunk_size,
         mixed_prefill_tokens=mixed_tokens,
+        draft_tokens=st.integers(0, 4),
     )
 
 
@@ -38,16 +41,17 @@ def request(request_id, prompt, **sampling):
     return Request(str(request_id), tuple(prompt), SamplingParams(**sampling))
 
 
-def answer_of(asked, eos=(), vocab=VOCAB, adapter=0):
+def answer_of(asked, eos=(), vocab=VOCAB, adapter=0, rhythm=0.0):
     """What a request answers by itself: per choice its tokens, or its hypotheses. Uses no page and no batch.
 
-    ``adapter`` is what its adapter does on the fake runner.
+    ``adapter`` is what its adapter does on the fake runner, and ``rhythm`` is that runner's.
     """
+    logits = partial(context_logits, vocab=vocab, adapter=adapter, rhythm=rhythm)
     sampling = asked.sampling
     rule = FinishRule.of(sampling, eos)
     if sampling.use_beam_search:
         beam, contexts = BeamSearch(asked, rule, CPU), [list(asked.prompt_ids)]
-        while (parents := beam.advance(torch.stack([context_logits(c, vocab, adapter) for c in contexts]))) is not None:
+        while (parents := beam.advance(torch.stack([logits(c) for c in contexts]))) is not None:
             contexts = [[*contexts[parent], token] for parent, token in zip(parents, beam.last_tokens, strict=True)]
         return beam.hypotheses()
     answer = {}
@@ -56,7 +60,7 @@ def answer_of(asked, eos=(), vocab=VOCAB, adapter=0):
         row = Row(row_settings, 0, TokenCounts.start(row_settings, asked.prompt_ids, CPU))
         context, tokens, reason = list(asked.prompt_ids), [], None
         while reason is None:
-            (draw,) = Sampler().draw(context_logits(context, vocab, adapter)[None], [row])
+            (draw,) = Sampler().draw(logits(context)[None], [row])
             row.position += 1
             if row.counts is not None:
                 row.counts.add(draw.token_id)
@@ -92,11 +96,12 @@ class Played:
     steps: int = 0
 
 
-def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, **runner):
+def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, shortest_run=SHORTEST_RUN, **runner):
     """(executor, its fake runner)."""
     fake = FakeRunner(eos=eos, **runner)
     cache_bytes = None if cache_pages is None else cache_pages * fake.bytes_per_page
-    return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, cache_bytes=cache_bytes), fake
+    options = {"cache_bytes": cache_bytes, "shortest_run": shortest_run}
+    return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, **options), fake
 
 
 def play(executor, arrivals, max_batch_size=None):

@@ -163,6 +163,27 @@ def test_a_library_that_came_with_the_package_needs_no_compiler(
 
 
 @pytest.mark.usefixtures("compiled")
+def test_a_library_that_came_with_the_package_but_does_not_load_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is built here instead, and that is said."""
+    _one_file(monkeypatch, tmp_path / "source", "int one() { return 1; }")
+    monkeypatch.setattr(build, "PREBUILT", tmp_path)
+    variant = choose(cpu_flags())
+    shipped = tmp_path / prebuilt_name(variant)
+    shipped.touch()
+
+    def load(path: Path) -> Path:
+        if path == shipped:
+            raise OSError("version `GLIBC_9.0' not found")
+        return path
+
+    said: list[str] = []
+    assert with_library(variant, load, cache=tmp_path / "cache", on_progress=said.append).parent == tmp_path / "cache"
+    assert said[0].endswith("cannot be loaded here: version `GLIBC_9.0' not found.")
+
+
+@pytest.mark.usefixtures("compiled")
 def test_a_package_gets_every_variant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,6 +28,7 @@ def step(library_cache: Path) -> NativeRunner:
         (Span([0], 0, [VOCAB], True), f"a token id is {VOCAB}, outside of 0..{VOCAB - 1}"),
         (Span([0], 0, [3, -1], True), "a token id is -1, outside of 0..99"),
         (Span([0], 0, [2**40], True), f"a token id is {2**40}, outside of 0..99"),
+        (Span([0], 0, [2**64], True), f"a token id is {2**64}, outside of 0..99"),
         (Span([PAGES], 0, [3], True), f"a page is {PAGES}, outside of 0..{PAGES - 1}"),
         (Span([-1], 0, [3], True), "a page is -1, outside of 0..11"),
         (Span([0], -1, [3], True), "a position is -1, outside of 0..255"),
@@ -59,10 +60,12 @@ def test_pages_beyond_those_needed_are_not_looked_at(step: NativeRunner) -> None
         ([PAGES], [0], "a page is 12, outside of 0..11"),
         ([0], [-1], "a page is -1, outside of 0..11"),
         ([0, 1], [2], "2 pages cannot be copied to 1"),
+        ([2**64], [0], f"a page is {2**64}, outside of 0..11"),
+        ([0, 3, 1], [2, 1, 4], "page 1 is both read and written"),
     ],
 )
 def test_wrong_copies_are_refused(step: NativeRunner, source: list[int], target: list[int], said: str) -> None:
-    """Page ids out of bounds, and lists of different lengths."""
+    """Page ids out of bounds, lists of different lengths, and a page copied onto another that is read."""
     with pytest.raises(ValueError, match=said.replace(".", r"\.")):
         step.copy_pages(source, target)
 
@@ -77,6 +80,23 @@ def test_pages_are_copied_whole(step: NativeRunner) -> None:
     others = [0, 1, 3, 5, 6, 7, 8, 9, 10, 11]
     assert torch.equal(memory[others], before[others])
     memory.zero_()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "count", "said"),
+    [
+        (PAGES, 0, 1, "a page is 12, outside of 0..11"),
+        (0, -1, 1, "a page is -1, outside of 0..11"),
+        (0, 1, 0, "a page has no 0 tokens, but 32"),
+        (0, 1, 33, "a page has no 33 tokens, but 32"),
+    ],
+)
+def test_wrong_copies_of_a_part_are_refused(
+    step: NativeRunner, source: int, target: int, count: int, said: str
+) -> None:
+    """Page ids out of bounds, and more or fewer tokens than a page can have."""
+    with pytest.raises(ValueError, match=said.replace(".", r"\.")):
+        step.copy_beginning(source, target, count)
 
 
 def test_a_step_of_more_rows_than_any_before_runs(step: NativeRunner) -> None:

@@ -45,11 +45,12 @@ class FewPages:
         return getattr(self.behind, name)
 
 
-@pytest.fixture(scope="module", params=["llama", "gemma2"])
+@pytest.fixture(scope="module", params=[("llama", "bf16"), ("gemma2", "bf16"), ("llama tied", "int8")], ids=" ".join)
 def step(request: pytest.FixtureRequest, library_cache: Path) -> NativeRunner:
     """A runner whose EOS is 7."""
     need_native()
-    built = runner(model(request.param, vocab_size=VOCAB), library_cache)
+    family, weights = request.param
+    built = runner(model(family, vocab_size=VOCAB), library_cache, weights=weights)
     built.info = ModelInfo(VOCAB, built.info.max_position_embeddings, (7,), "bfloat16", "cpu", "tiny")
     return built
 
@@ -76,7 +77,7 @@ def alone(step: NativeRunner, arrival: Arrival) -> Any:
 @LAW
 @given(data=st.data())
 def test_every_answer_is_the_one_alone(step: NativeRunner, data: st.DataObject) -> None:
-    """Tokens, logprobs and beams, to the last bit: with prefix hits, chunks, forks, preemptions and cancelled ones."""
+    """Tokens, logprobs and beams, to the last bit: with prefix hits, chunks, forks, preemptions, drafts, removals."""
     arrivals, limits = data.draw(schedules()), data.draw(LIMITS)
     probe = PackedExecutor(step)
     largest = max(
@@ -88,7 +89,7 @@ def test_every_answer_is_the_one_alone(step: NativeRunner, data: st.DataObject) 
         for arrival in arrivals
     )
     few = FewPages(step, min(step.num_pages, largest + data.draw(st.sampled_from([0, 0, 1, 3, 30]))))
-    executor = PackedExecutor(few, limits)
+    executor = PackedExecutor(few, limits, shortest_run=data.draw(st.sampled_from([1, 5, 8])))
     played = play(executor, arrivals, limits.max_batch_size)
     assert played.failures == []
     for arrival in arrivals:

@@ -262,3 +262,26 @@ def test_merging_keeps_order_and_sums():
         ChoiceDelta(0, "a", 1),
         ChoiceDelta(1, "xy", 3, finish_reason="stop", stop_reason=7, logprob_sum=-3.0),
     ]
+
+
+@given(SPLIT_TEXT, STOPS, st.data())
+@settings(max_examples=100, deadline=None)
+def test_several_tokens_in_one_round_are_those_of_several_rounds(text, stops, data):
+    """One delta a choice, and joined the same text, tokens and end; each token has a share of its round's time."""
+    tokens = [
+        StepToken(0, token_id, -0.5, ((token_id, -0.5),))
+        for token_id in [*MOCK.encode(text, add_special_tokens=False), EOS]
+    ]
+    tokens[-1].finish_reason = "stop"
+    asked = request(stop=stops, logprobs=1)
+    found = []
+    for widest in (1, 4):
+        taken, left, deltas = RequestText(asked, MOCK), list(tokens), []
+        while left and not taken.finished:
+            count = data.draw(st.integers(1, widest))
+            made, left = left[:count], left[count:]
+            progress = taken.take(StepOutput("r", 1, 0, 1000 * len(made), made))
+            assert len(progress.deltas) <= 1
+            deltas.append(progress.deltas)
+        found.append((merge_deltas(deltas), len(taken.stats.round_ms), taken.finished))
+    assert found[0] == found[1]

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packed_play import Arrival, answer_of, ids, limits, make, play, request
 
+from engine.drafting import MAX_ROWS, MAX_RUNNING
+
 EOS = (7,)
 LAW = settings(max_examples=80, deadline=None)
 TOKENS = st.integers(0, VOCAB - 1)
@@ -55,10 +57,10 @@ def schedules(draw, largest=7, cancels=True):
 
 
 @st.composite
-def machines(draw, arrivals):
+def machines(draw, arrivals, rhythm=0.0):
     """An executor whose pool is often just large enough for the largest of the requests."""
-    page_size = draw(st.integers(1, 5))
-    options = {"page_size": page_size, "contiguous": draw(st.booleans()), "eos": EOS}
+    page_size = draw(st.integers(1, 5) | st.just(9) if rhythm == 0.0 else st.integers(1, 20))
+    options = {"page_size": page_size, "contiguous": draw(st.booleans()), "eos": EOS, "rhythm": rhythm}
     limits, growth = draw(LIMITS), draw(st.integers(0, 12))
     probe, _ = make(num_pages=1, **options)
     largest = max(
@@ -71,6 +73,7 @@ def machines(draw, arrivals):
     )
     num_pages = largest + draw(st.sampled_from([0, 0, 1, 2, 5, 20, 100]))
     options["cache_pages"] = draw(st.none() | st.integers(0, num_pages))
+    options["shortest_run"] = draw(st.sampled_from([1, 1, 2, 3, 8]))
     executor, fake = make(num_pages=num_pages, limits=limits, growth_tokens=growth, **options)
     return executor, fake, limits
 
@@ -87,16 +90,17 @@ def is_beginning(part, whole):
 def test_every_answer_is_the_one_alone(data):
     """Whatever company, pool, chunks, limits and removals: tokens and logprobs are those without any batch or page.
 
-    So batched = alone, prefix hit = miss, chunk sizes do not matter, a preemption changes and repeats no token, and
-    n choices are those of the request's own (seed, choice). At the end no page is owned.
+    So batched = alone, prefix hit = miss, chunk sizes do not matter, a preemption changes and repeats no token, drafts
+    do neither, and n choices are those of the request's own (seed, choice). At the end no page is owned.
     """
     arrivals = data.draw(schedules())
-    executor, _, limits = data.draw(machines(arrivals))
+    rhythm = data.draw(st.sampled_from([0.0, 6.0, 12.0]))
+    executor, _, limits = data.draw(machines(arrivals, rhythm))
     played = play(executor, arrivals, limits.max_batch_size)
     assert played.failures == []
     for arrival in arrivals:
         name = arrival.request.request_id
-        whole, got = answer_of(arrival.request, EOS), played.answers.get(name)
+        whole, got = answer_of(arrival.request, EOS, rhythm=rhythm), played.answers.get(name)
         if arrival.cancel_step is None and arrival.end_choice is None:
             assert got == whole
             assert name in played.done
@@ -110,14 +114,19 @@ def test_every_answer_is_the_one_alone(data):
 @LAW
 @given(data=st.data())
 def test_steps_keep_their_limits(data):
-    """Decode rows come first; chunks, their number and their tokens stay within the limits; so do the sequences."""
+    """Decode rows come first; chunks, their number and their tokens stay within the limits; so do the sequences.
+
+    Each decode row has so many drafts at most, and beside more than 4 of them there is none.
+    """
     arrivals = data.draw(schedules(cancels=False))
-    executor, fake, limits = data.draw(machines(arrivals))
+    executor, fake, limits = data.draw(machines(arrivals, data.draw(st.sampled_from([0.0, 12.0]))))
     play(executor, arrivals, limits.max_batch_size)
     widest = max(a.request.sampling.n if a.request.sampling.use_beam_search else 1 for a in arrivals)
     for starts, counts, decode_count in fake.plans:
         chunks = counts[decode_count:]
-        assert set(counts[:decode_count]) <= {1}
+        most = limits.draft_tokens if decode_count <= MAX_RUNNING else 0
+        assert all(1 <= count <= 1 + most for count in counts[:decode_count])
+        assert sum(counts[:decode_count]) <= max(MAX_ROWS, decode_count)
         assert 0 not in starts[:decode_count]
         assert sum(chunks) <= limits.max_prefill_tokens
         assert not decode_count or sum(chunks) <= limits.mixed_prefill_tokens

@@ -264,3 +264,34 @@ def test_the_engine_ends_with_its_parent(tmp_path, ends):
     parent.wait(timeout=20)
     assert gone(pid)
     parent.stdout.close()
+
+
+async def test_an_engine_may_begin_before_there_is_a_loop_to_listen_in():
+    """``start`` takes over the process that ``begin`` started, and what it said meanwhile."""
+    said = []
+    front = ProcessFront(mock_tokenizer(), MOCK, on_progress=said.append)
+    await asyncio.to_thread(front.begin)
+    begun = front._begun[0].pid
+    await front.start()
+    try:
+        await front.wait_ready()
+        assert front.pid == begun
+        assert said == ["The engine process has started."]
+        assert len(await whole(front.submit(request()))) == 1
+    finally:
+        await front.stop()
+
+
+def test_an_engine_that_was_begun_ends_with_a_front_that_never_starts():
+    """As where the address turns out to be taken."""
+    script = """
+from engine.front import EngineSpec, ProcessFront
+from engine.text.byte_tokenizer import mock_tokenizer
+if __name__ == "__main__":
+    front = ProcessFront(mock_tokenizer(), EngineSpec("engine.mock:make_executor"))
+    front.begin()
+    print(front._begun[0].pid)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert gone(int(done.stdout))

@@ -112,6 +112,16 @@ def test_a_copied_prefix_equals_a_computed_one(case: Any) -> None:
     assert _decode(runner, 3, prompt, logits[0]) == answers[0]
 
 
+def test_a_copied_part_of_a_page_equals_a_computed_one(case: Any) -> None:
+    """Five tokens of a page come from a sequence that went on differently; the rest of the prompt runs behind them."""
+    runner, _, answers = case
+    prompt, shared = PROMPTS[0], 5
+    runner.run(Plan([_span(0, 0, [*prompt[:shared], 9, 9, 9], False)], 0))
+    runner.copy_beginning(_span(0, 0, [0]).pages[0], _span(3, 0, [0]).pages[0], shared)
+    logits = runner.run(Plan([_span(3, shared, prompt[shared:])], 0))
+    assert _decode(runner, 3, prompt, logits[0]) == answers[0]
+
+
 def test_a_recomputed_sequence_goes_on_as_before(case: Any) -> None:
     """Prompt and answer so far run again elsewhere, as after a preemption."""
     runner, _, answers = case

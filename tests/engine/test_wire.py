@@ -38,7 +38,7 @@ from engine.wire import (
     encode,
 )
 
-STATS = EngineStats(5, 4, True, ExecutorStats(3, 2, 1, 9, MemoryStats(100, 20, 30, 6, 5, 400, 300)))
+STATS = EngineStats(5, 4, True, ExecutorStats(3, 2, 1, 9, 8, 7, MemoryStats(100, 20, 30, 6, 5, 400, 300)))
 TOKEN = StepToken(3, 77, -0.25, ((77, -0.25), (5, -2.0)), "stop", 77)
 MESSAGES = [
     Submit(Request("r", (1, 2), SamplingParams(max_tokens=4, seed=2**64 - 1), stop=("a",)), 123),

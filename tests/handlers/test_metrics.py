@@ -127,6 +127,7 @@ async def test_a_server_that_did_nothing_says_zero(service_for: ServiceFor) -> N
         "engine_state down": 0,
     }
     own = ["sequences_running", "sequences_waiting", "engine_restarts_total", "log_lines_lost_total"]
+    own += ["draft_tokens_total", "draft_tokens_accepted_total"]
     assert set(own) <= set(found)
     assert set(found.values()) == {0, 1}
 
@@ -271,12 +272,13 @@ async def test_an_engine_with_pages_shows_them(service_for: ServiceFor) -> None:
     service = service_for()
     async with started(service) as client:
         memory = MemoryStats(100, 20, 30, 6, 5, 400, 300)
-        service.front.engine_stats = EngineStats(5, 1, True, ExecutorStats(3, 2, 1, 9, memory))
+        service.front.engine_stats = EngineStats(5, 1, True, ExecutorStats(3, 2, 1, 9, 8, 7, memory))
         service.front.counts.preemptions = 4
         found = await values(client)
 
     assert [found[name] for name in ("pages_in_use", "pages_cached", "pages_total")] == [20, 30, 100]
     assert [found[name] for name in ("sequences_running", "sequences_waiting", "num_preemptions_total")] == [3, 2, 13]
+    assert [found[name] for name in ("draft_tokens_total", "draft_tokens_accepted_total")] == [8, 7]
     names = ("npu_cache_usage_perc", "npu_prefix_cache_hit_rate", "all_radix_match_num", "npu_radix_match_hit_num")
     assert [found[name] for name in names] == [0.2, 0.75, 400, 300]
 

@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
 import shlex
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
+from mock_process import LONG, ROOT, mock_server
 
 from handlers.server import ready_lines
-
-ROOT = Path(__file__).parents[2]
-LONG = {
-    "model": "mock",
-    "messages": [{"role": "user", "content": "hello"}],
-    "stream": True,
-    "ignore_eos": True,
-    "max_tokens": 40,
-}
-
-
-@contextlib.contextmanager
-def mock_server(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A mock server in a process of its own, and its address from the ready line."""
-    command = [sys.executable, "-m", "tools.cli", "mock", "--port", "0", *options]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.fullmatch(r"mindspec serves mock on (http://127\.0\.0\.1:\d+)\n", line)
-        assert found, line
-        yield process, found[1]
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_stop_signal_lets_the_running_stream_finish() -> None:
@@ -94,16 +66,17 @@ def test_an_idle_server_stops_with_code_0(number: signal.Signals) -> None:
         assert process.wait(30) == 0
 
 
-def test_an_address_that_is_taken_is_one_sentence_and_code_1() -> None:
-    """No traceback: the address and the reason."""
+def test_an_address_that_is_taken_is_one_sentence_and_code_98() -> None:
+    """No traceback: the address, and how to find who has it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "tools.cli", "mock", "--port", str(port)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"mindspec cannot listen on 127.0.0.1:{port}: ")
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 98
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"mindspec: cannot listen on 127.0.0.1:{port} (business and management and metrics): ")
+    assert line.endswith(f"the port is in use; `ss -ltnp 'sport = :{port}'` shows by which process")
 
 
 def test_the_ready_line_has_a_command_to_paste() -> None:

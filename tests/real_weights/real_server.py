@@ -17,7 +17,8 @@ from engine.generation import Generation
 from engine.text.tokenizer import tokenizer_from_folder
 from engine.types import Request
 from handlers.defaults import ModelDefaults
-from handlers.server import ApiServer, bind
+from handlers.listeners import one_listener
+from handlers.server import ApiServer
 from handlers.service import Service
 from handlers.settings import Settings
 
@@ -46,15 +47,15 @@ class RealServer:
         spec = EngineSpec("engine.packed_loader:load_executor", {"path": str(folder), "dtype": "float32"}, threads=1)
         self.front = _ListeningFront(tokenizer_from_folder(folder), spec, limits=Limits())
         service = Service(Settings(model_name=NAME, **settings), self.front, ModelDefaults.read(folder))
-        listener = bind("127.0.0.1", 0)
+        listener = one_listener("127.0.0.1", 0)
         self._ready = threading.Event()
         self._said: list[str] = []
         self._server = ApiServer(service, self._hear)
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._server.serve(sockets=[listener])), name="real server", daemon=True
+            target=lambda: asyncio.run(self._server.serve([listener])), name="real server", daemon=True
         )
         self._thread.start()
-        base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        base = listener.url
         # More connections than any test opens at once: a client that queues requests would hide real company.
         limits = httpx.Limits(max_connections=64)
         self.client = httpx.Client(base_url=base, timeout=120.0, trust_env=False, limits=limits)

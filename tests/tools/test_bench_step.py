@@ -60,14 +60,14 @@ def test_the_table_has_a_line_a_case(arguments: list[str], capsys: pytest.Captur
 def test_the_native_step_is_timed_beside_torch(
     arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whole steps only; paths and lengths are chosen."""
+    """With either kind of weights; whole steps only; paths and lengths are chosen."""
     need_native()
     monkeypatch.setenv("MINDSPEC_CACHE", str(tmp_path / "cache"))
     model("llama").save_pretrained(tmp_path)
-    chosen = ["--paths", "replaced", "native", "--prompt", "40", "20", "--dtype", "bfloat16", "--json"]
+    chosen = ["--paths", "replaced", "native", "int8", "--prompt", "40", "20", "--dtype", "bfloat16", "--json"]
     assert bench_step.main([*arguments, *chosen]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     titles = ["decode 1 x 20", "decode 5 x 20", "prompt 40 in 16", "prompt 20 in 16"]
     assert [line["case"] for line in lines] == titles
-    assert set(lines[0]["median_ms"]) == {"replaced", "replaced: products", "replaced: attention", "native"}
-    assert set(lines[3]["median_ms"]) == {"replaced", "native"}
+    assert set(lines[0]["median_ms"]) == {"replaced", "replaced: products", "replaced: attention", "native", "int8"}
+    assert set(lines[3]["median_ms"]) == {"replaced", "native", "int8"}

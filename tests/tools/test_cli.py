@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from handlers.planes import Planes
 from tools.cli import _parser, _settings, main
 
 
@@ -22,7 +23,8 @@ def test_options_become_settings(tmp_path: Path) -> None:
             *("--chat-template", str(template), "--chat-template-time", "0.5", "--chat-template-memory", "100"),
             *("--chat-template-output", "1", "--chat-template-workers", "3", "--token-timeout", "7"),
             *("--chat-template-dir", str(tmp_path), "--tool-parser", "qwen3", "--reasoning-parser", "none"),
-            *("--e2e-timeout", "65535", "--no-metrics"),
+            *("--e2e-timeout", "65535", "--no-metrics", "--npu-usage-threshold", "30", "--allow-all-zero-ip"),
+            *("--management-host", "127.0.0.2", "--management-port", "1", "--metrics-port", "2"),
         ]
     )
 
@@ -39,6 +41,8 @@ def test_options_become_settings(tmp_path: Path) -> None:
     assert (settings.template_memory_bytes, settings.template_output_bytes) == (100 * 2**20, 2**20)
     assert settings.template_workers == 3
     assert (settings.chat_template_dir, settings.drain_timeout_s) == (tmp_path, 5.0)
+    assert settings.planes == Planes("127.0.0.2", 1, 2, allow_all_zero=True)
+    assert settings.health.npu_usage_threshold == 30
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,10 @@ def test_options_become_settings(tmp_path: Path) -> None:
         (["serve", "--drain-timeout", "-1"], "below 0"),
         (["serve", "--token-timeout", "3601"], "whole number of seconds from 1 to 3600"),
         (["serve", "--e2e-timeout", "0"], "whole number of seconds from 1 to 65535"),
-        (["serve", "--engine-hang-timeout", "0"], "above 0"),
+        (["serve", "--engine-stall-seconds", "0"], "above 0"),
+        (["serve", "--instances", "11"], "whole number from 1 to 10"),
+        (["mock", "--npu-usage-threshold", "101"], "whole number from 0 to 100"),
+        (["serve", "--cpu-weights", "int4"], "invalid choice: 'int4' (choose from 'bf16', 'int8')"),
     ],
 )
 def test_a_bad_option_ends_with_a_sentence(
@@ -71,8 +78,8 @@ def test_a_bad_option_ends_with_a_sentence(
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """serve --model with a wrong path fails before anything is loaded."""
-    assert main(["serve", "--model", str(tmp_path / "none")]) == 1
+    """serve --model with a wrong path fails before anything is loaded, with the code of missing weights."""
+    assert main(["serve", "--model", str(tmp_path / "none")]) == 66
     assert "is not a folder" in capsys.readouterr().err
 
 

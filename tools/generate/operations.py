@@ -23,7 +23,8 @@ def _operation(operation: Operation) -> dict[str, Any]:
     answers: list[dict[str, Any]] = []
     errors: dict[str, list[int]] = {}
     for answer in operation.answers:
-        body = " | ".join(f"models.{name}" for name in answer.models) or "None"
+        body = " | ".join(f"models.{name}" for name in answer.models) or "None = None"
+        body += " | None = None" if answer.may_be_empty and answer.models else ""
         if answer.status >= 400:
             errors.setdefault(body, []).append(answer.status)
         else:
@@ -35,7 +36,8 @@ def _operation(operation: Operation) -> dict[str, Any]:
     return {
         "id": operation.id, "name": "".join(part.title() for part in operation.id.split("_")),
         "route": f"{operation.method.upper()} {operation.path}", "summary": operation.summary,
-        "request": operation.request, "parameters": operation.parameters, "answers": answers,
+        "request": operation.request, "parameters": operation.parameters, "query": operation.query, "answers": answers,
+        "plane": operation.plane,
     }  # fmt: skip
 
 
@@ -54,11 +56,14 @@ def routes_source(contract: Contract) -> str:
         entry: dict[str, Any] = {"operationId": operation.id, "responses": {}}
         # Slashes belong to the value: the names of models have them.
         text = {"in": "path", "required": True, "schema": {"type": "string", "format": "path"}}
-        if operation.parameters:
+        if operation.parameters or operation.query:
+            asked = {"in": "query", "required": False, "schema": {"type": "string"}}
             entry["parameters"] = [{"name": name, **text} for name in operation.parameters]
+            entry["parameters"] += [{"name": name, **asked} for name in operation.query]
         if operation.request:
             media = {"application/json": {"schema": {"type": "object", "x-model": operation.request}}}
             entry["requestBody"] = {"required": True, "content": media}
+        entry["x-plane"] = operation.plane
         for answer in operation.answers:
             empty = {"description": http.HTTPStatus(answer.status).phrase, "content": {}}
             reply = entry["responses"].setdefault(str(answer.status), empty)

@@ -8,6 +8,9 @@ from typing import Any
 
 from tools.generate.load import Document, Where
 
+_PLACES = ("path", "query")
+PLANES = ("business", "management", "metrics", "all")
+"""What ``x-plane`` may say."""
 KINDS = {kind: kind for kind in ("string", "integer", "number", "boolean")} | {"array": "list", "object": "object"}
 """JSON Schema types, and what they are called here and in messages."""
 LIMITS = {
@@ -119,6 +122,8 @@ class Answer:
     status: int
     media: str
     models: tuple[str, ...]
+    may_be_empty: bool = False
+    """Whether there may be no body at all (``x-may-be-empty`` of the response)."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,10 @@ class Operation:
     summary: str
     parameters: tuple[str, ...]
     """Names of the path parameters."""
+    query: tuple[str, ...] = ()
+    """Names of the query parameters, all optional and all text."""
+    plane: str = "business"
+    """Which of the server's addresses offers it (``x-plane``)."""
 
 
 @dataclass
@@ -222,6 +231,7 @@ class _Reader:
         self.models: dict[str, Model] = {}
         self.open: set[str] = set()
         self.listed: set[Where] = set()
+        self.planes: dict[str, str] = {}
 
     def at(self, where: Where) -> tuple[Any, Where]:
         """The data at a place, with the place."""
@@ -321,12 +331,23 @@ class _Reader:
             for status, reply in node["responses"].items():
                 reply, at = self.document.resolve(reply, (*where, "responses", status))
                 bodies = self.bodies(reply, at, f"{name}{status}Body") or [("", ())]
-                answers += [Answer(int(status), media, models) for media, models in bodies if status.isdigit()]
+                empty = bool(reply.get("x-may-be-empty"))
+                answers += [Answer(int(status), media, models, empty) for media, models in bodies if status.isdigit()]
             known = [self.document.resolve(parameter, where)[0] for parameter in node.get("parameters") or []]
+            placed = {place: tuple(item["name"] for item in known if item.get("in") == place) for place in _PLACES}
             yield Operation(
                 str(node.get("operationId")), method, path, requests[0][0] if requests else None, tuple(answers),
-                str(node.get("summary") or ""), tuple(item["name"] for item in known if item.get("in") == "path"),
+                str(node.get("summary") or ""), placed["path"], placed["query"], self.plane(node, path, where),
             )  # fmt: skip
+
+    def plane(self, node: dict[str, Any], path: str, where: Where) -> str:
+        """The plane of an operation; all operations of a path are on one."""
+        plane = str(node.get("x-plane", PLANES[0]))
+        if plane not in PLANES:
+            self.complain((*where, "x-plane"), f"x-plane {plane} is unknown; use one of {', '.join(PLANES)}")
+        if self.planes.setdefault(path, plane) != plane:
+            self.complain(where, f"the operations of {path} are on several planes; give all the same x-plane")
+        return plane
 
     def bodies(self, node: dict[str, Any], at: Where, name: str) -> list[tuple[str, tuple[str, ...]]]:
         """The media types of a body, each with the names of the models that it allows."""

@@ -2,7 +2,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cstdlib>
 
+#include "select.h"
 #include "step.h"
 
 #define MINDSPEC_API extern "C" __attribute__((visibility("default")))
@@ -12,6 +15,19 @@ using namespace mindspec;
 namespace {
 constexpr int64_t HUGE_PAGE = 2 << 20;
 }
+
+#if defined(MINDSPEC_SANITISED)
+
+// From the heap, exactly so many bytes: the sanitiser watches both ends, which it does not do for mapped memory.
+MINDSPEC_API void* mindspec_map(int64_t bytes) {
+  void* start = nullptr;
+  if (posix_memalign(&start, 64, size_t(bytes))) return nullptr;
+  return std::memset(start, 0, size_t(bytes));
+}
+
+MINDSPEC_API void mindspec_unmap(void* start, int64_t) { std::free(start); }
+
+#else
 
 // So many zeroed bytes, in huge pages where the system gives them, that take memory only as they are written; or null.
 MINDSPEC_API void* mindspec_map(int64_t bytes) {
@@ -29,6 +45,8 @@ MINDSPEC_API void* mindspec_map(int64_t bytes) {
 MINDSPEC_API void mindspec_unmap(void* start, int64_t bytes) {
   munmap(start, size_t((bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE));
 }
+
+#endif
 
 MINDSPEC_API void* mindspec_pool_new(int32_t threads) {
   try {
@@ -60,6 +78,25 @@ MINDSPEC_API void mindspec_pack(void* pool, uint16_t* target, const uint16_t* so
   });
 }
 
+// Packs the same as int8, each row a multiple of its scale; scales[column] is 0 where a row is, and no number where it has one.
+MINDSPEC_API void mindspec_pack_int8(void* pool, int8_t* target, float* scales, const uint16_t* source, int64_t rows,
+                                     int64_t width, int64_t base, int64_t run, int64_t stride) {
+  Pool& threads = *static_cast<Pool*>(pool);
+  threads.run(true, [&](int thread) {
+    for (int64_t row = rows * thread / threads.active(); row < rows * (thread + 1) / threads.active(); row++) {
+      const uint16_t* from = source + row * width;
+      uint16_t most = 0;  // absolute values are in the order of their bits, and what is no number is the largest
+      for (int64_t k = 0; k < width; k++) most = std::max(most, uint16_t(from[k] & 0x7fff));
+      const int64_t column = base + row / run * stride + row % run;
+      int8_t* to = target + column / BLOCK * BLOCK * width + column % BLOCK * 2;
+      const float scale = scales[column] = float_of(most) / 127.f;
+      if (!(scale >= FLT_MIN && scale <= FLT_MAX)) continue;  // the memory is zeroed
+      for (int64_t k = 0; k < width; k += 2)
+        for (int64_t i = 0; i < 2; i++) to[k * BLOCK + i] = int8_t(std::nearbyint(float_of(from[k + i]) / scale));
+    }
+  });
+}
+
 MINDSPEC_API void* mindspec_step_new(const Model* model, void* pool, uint16_t* pages) {
   try {
     return new Step(*model, *static_cast<Pool*>(pool), pages);
@@ -85,4 +122,45 @@ MINDSPEC_API void mindspec_copy_pages(uint16_t* pages, int64_t page_bytes, const
   char* base = (char*)pages;
   for (int64_t i = 0; i < count; i++)
     std::memcpy(base + target[i] * page_bytes, base + source[i] * page_bytes, size_t(page_bytes));
+}
+
+MINDSPEC_API void* mindspec_selection_new(void* pool) {
+  try {
+    return new Selection(*static_cast<Pool*>(pool));
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+MINDSPEC_API void mindspec_selection_free(void* selection) { delete static_cast<Selection*>(selection); }
+
+// These return 0, or 1 without memory.
+MINDSPEC_API int32_t mindspec_likeliest(void* selection, const float* logits, int64_t rows, int64_t vocab, int64_t* ids,
+                                        int64_t* finite, int32_t all_threads) {
+  try {
+    static_cast<Selection*>(selection)->likeliest(logits, rows, vocab, ids, finite, all_threads != 0);
+    return 0;
+  } catch (...) {
+    return 1;
+  }
+}
+
+MINDSPEC_API int32_t mindspec_draw(void* selection, const float* logits, int64_t vocab, const DrawQuery* queries,
+                                   int64_t count, int64_t* tokens, int32_t all_threads) {
+  try {
+    static_cast<Selection*>(selection)->draw(logits, vocab, queries, count, tokens, all_threads != 0);
+    return 0;
+  } catch (...) {
+    return 1;
+  }
+}
+
+MINDSPEC_API int32_t mindspec_logprobs(void* selection, const float* logits, int64_t vocab, const LogprobQuery* queries,
+                                       int64_t count, float* chosen, int64_t* top_ids, float* top_values, int32_t all_threads) {
+  try {
+    static_cast<Selection*>(selection)->logprobs(logits, vocab, queries, count, chosen, top_ids, top_values, all_threads != 0);
+    return 0;
+  } catch (...) {
+    return 1;
+  }
 }

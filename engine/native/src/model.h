@@ -7,9 +7,12 @@
 namespace mindspec {
 
 struct Linear {
-  const bf16* weights;  // packed: blocks of 32 columns, [inputs / 2][32][2]
+  const bf16* weights;  // packed: blocks of 32 columns, [inputs / 2][32][2]; with scales they are int8_t, in the same order
+  const float* scales;  // of int8 weights, one per column, padded to whole blocks; or null
   const float* bias;    // one per column, padded to whole blocks; or null
   int64_t outputs, inputs;
+
+  const int8_t* int8_weights() const { return (const int8_t*)weights; }
 };
 
 struct Layer {

@@ -31,10 +31,17 @@ long futex(std::atomic<int>& word, int operation, int value) {
 }  // namespace
 
 Pool::Pool(int threads) : size_(threads), spins_(pauses_in(SPIN_US)) {
-  for (int thread = 1; thread < size_; thread++) workers_.emplace_back([this, thread] { work(thread); });
+  try {
+    for (int thread = 1; thread < size_; thread++) workers_.emplace_back([this, thread] { work(thread); });
+  } catch (...) {
+    stop();  // the system gave some of the threads; one that is not joined would end the process
+    throw;
+  }
 }
 
-Pool::~Pool() {
+Pool::~Pool() { stop(); }
+
+void Pool::stop() {
   stop_ = true;
   epoch_.fetch_add(1);
   futex(epoch_, FUTEX_WAKE_PRIVATE, INT_MAX);

@@ -24,6 +24,7 @@ class Pool {
 
  private:
   void work(int thread);
+  void stop();
   bool spun(const std::atomic<int>& value, int old) const;
 
   const int size_;

@@ -13,12 +13,7 @@ void Step::embed(int64_t row) {
   }
   const bf16* column = model_.head.weights + token / BLOCK * BLOCK * hidden + token % BLOCK * 2;
   for (int64_t i = 0; i < hidden; i += 2) {
-    for (int k = 0; k < 2; k++) {
-      const uint32_t bits = uint32_t(column[i * BLOCK + k]) << 16;
-      float value;
-      std::memcpy(&value, &bits, 4);
-      out[i + k] = value * model_.embedding_factor;
-    }
+    for (int k = 0; k < 2; k++) out[i + k] = float_of(column[i * BLOCK + k]) * model_.embedding_factor;
   }
 }
 
@@ -34,6 +29,23 @@ float Step::inverse_rms(const float* values, int64_t count) const {
 void Step::norm(const float* values, const float* gains, bf16* out) const {
   const Vec factor = set1(inverse_rms(values, model_.hidden));
   for (int64_t i = 0; i < model_.hidden; i += LANES) to_bf16(out + i, mul(mul(load(values + i), factor), load(gains + i)));
+}
+
+// Makes a row of a product's input fixed point numbers of 16 bits, in place, where the product's weights are int8.
+void Step::fix(const Linear& linear, bf16* input, int64_t row) {
+  if (!linear.scales) return;
+  const int64_t width = linear.inputs;
+  bf16* values = input + row * width;
+  Vec most = zero(), broken = zero();
+  for (int64_t i = 0; i < width; i += LANES) {
+    const Vec v = from_bf16(values + i);
+    most = max(most, abs(v));
+    broken = fma(v, zero(), broken);  // 0, or no number
+  }
+  const float peak = std::max(top(most), 1e-30f);
+  const Vec factor = set1(32767.f / peak);
+  for (int64_t i = 0; i < width; i += LANES) to_fixed((int16_t*)values + i, mul(from_bf16(values + i), factor));
+  factors_[row] = peak / 32767.f + sum(broken);
 }
 
 // Adds a branch that is normed before; without gains the products have added it already.

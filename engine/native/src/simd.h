@@ -13,10 +13,23 @@
 #define UNROLL(count) _Pragma(MINDSPEC_TEXT(GCC unroll count))
 #endif
 
+// Keeps a vector in its register: GCC would load it again wherever it is used.
+#if defined(__AVX512F__)
+#define KEEP(vector) asm("" : "+v"(vector))
+#else
+#define KEEP(vector) asm("" : "+x"(vector))
+#endif
+
 namespace mindspec {
 
 using bf16 = uint16_t;
 
+inline float float_of(bf16 value) {
+  const uint32_t bits = uint32_t(value) << 16;
+  float result;
+  std::memcpy(&result, &bits, 4);
+  return result;
+}
 inline bf16 round_bf16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, 4);
@@ -59,6 +72,19 @@ inline __m256i rounded(Vec v) {
 #endif
 }
 inline void to_bf16(bf16* p, Vec v) { _mm256_storeu_si256((__m256i*)p, rounded(v)); }
+inline Vec abs(Vec v) { return _mm512_abs_ps(v); }
+// The nearest whole numbers, of 16 bits.
+inline void to_fixed(int16_t* p, Vec v) { _mm256_storeu_si256((__m256i*)p, _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(v))); }
+inline Vec to_float(Int v) { return _mm512_cvtepi32_ps(v); }
+inline Int widen(const int8_t* p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i*)p)); }
+// Adds the products of two pairs of 16 bits to each lane of 32.
+inline Int add_products(Int sum, Int a, Int b) {
+#if defined(__AVX512VNNI__)
+  return _mm512_dpwssd_epi32(sum, a, b);
+#else
+  return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+#endif
+}
 // 2 to the power of `whole` times `fraction`; 0 where that is too small for a float.
 inline Vec scaled(Vec fraction, Vec whole) { return _mm512_scalef_ps(fraction, whole); }
 inline Vec nearest(Vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
@@ -72,6 +98,13 @@ inline Vec keep_between(Vec v, int first, int low, int high, Vec other) {
 inline void store_first(float* p, Vec v, long count) {
   _mm512_mask_storeu_ps(p, count >= LANES ? 0xffff : (1u << count) - 1, v);
 }
+// One bit a lane; nothing compares with a NaN.
+inline unsigned above(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+inline unsigned at_least(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
+inline unsigned equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+inline unsigned no_number(Vec v) { return _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q); }
+// v where a > b, else 0.
+inline Vec where_above(Vec a, Vec b, Vec v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), v); }
 // Writes 16 values beside 16 others: to every second place from p[odd] on.
 inline void store_interleaved(bf16* p, Vec v, bool odd) {
   const Int wide = _mm512_cvtepu16_epi32(rounded(v));
@@ -118,6 +151,16 @@ inline __m128i rounded(Vec v) {
   return _mm_packus_epi32(_mm256_castsi256_si128(up), _mm256_extracti128_si256(up, 1));
 }
 inline void to_bf16(bf16* p, Vec v) { _mm_storeu_si128((__m128i*)p, rounded(v)); }
+inline Vec abs(Vec v) { return _mm256_andnot_ps(set1(-0.f), v); }
+// The nearest whole numbers, of 16 bits.
+inline void to_fixed(int16_t* p, Vec v) {
+  const Int whole = _mm256_cvtps_epi32(v);
+  _mm_storeu_si128((__m128i*)p, _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1)));
+}
+inline Vec to_float(Int v) { return _mm256_cvtepi32_ps(v); }
+inline Int widen(const int8_t* p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)p)); }
+// Adds the products of two pairs of 16 bits to each lane of 32.
+inline Int add_products(Int sum, Int a, Int b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
 // The power is written into the exponent's bits, so it may not go below the smallest normal number.
 constexpr float LEAST_POWER = -126.f, LARGEST_POWER = 128.f;
 inline Vec scaled(Vec fraction, Vec whole) {
@@ -138,6 +181,13 @@ inline void store_first(float* p, Vec v, long count) {
   store(all, v);
   for (long i = 0; i < count; i++) p[i] = all[i];
 }
+// One bit a lane; nothing compares with a NaN.
+inline unsigned above(Vec a, Vec b) { return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ))); }
+inline unsigned at_least(Vec a, Vec b) { return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ))); }
+inline unsigned equal(Vec a, Vec b) { return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ))); }
+inline unsigned no_number(Vec v) { return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(v, v, _CMP_UNORD_Q))); }
+// v where a > b, else 0.
+inline Vec where_above(Vec a, Vec b, Vec v) { return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ), v); }
 // Writes 8 values beside 8 others: to every second place from p[odd] on.
 inline void store_interleaved(bf16* p, Vec v, bool odd) {
   bf16 all[LANES];
@@ -153,7 +203,7 @@ using Weights = __m512bh;
 using Pair = __m512bh;
 inline Weights load_weights(const bf16* p) {
   Weights w = (Weights)load_int(p);
-  asm("" : "+v"(w));  // keep it in its register: GCC would load it again for every row
+  KEEP(w);
   return w;
 }
 inline Pair load_pair(const bf16* p) {
@@ -168,11 +218,8 @@ struct Pair { Vec even, odd; };
 inline Weights load_weights(const bf16* p) {
   Int both = load_int(p);
   Weights w{low_halves(both), high_halves(both)};
-#if defined(__AVX512F__)
-  asm("" : "+v"(w.even), "+v"(w.odd));
-#else
-  asm("" : "+x"(w.even), "+x"(w.odd));
-#endif
+  KEEP(w.even);
+  KEEP(w.odd);
   return w;
 }
 inline Pair load_pair(const bf16* p) {

@@ -51,6 +51,7 @@ void Step::prepare(const Batch& batch) {
   qkv_.grow(size_t(rows * qkv_width()));
   input_.grow(size_t(rows * std::max(model_.hidden, heads_width)));
   inner_.grow(size_t(rows * model_.inner));
+  factors_.grow(size_t(rows));
   queries_.grow(size_t(rows * heads_width));
   by_page_ = rows <= BY_PAGE_ROWS;
   items_.clear();
@@ -75,27 +76,41 @@ void Step::prepare(const Batch& batch) {
   for (int64_t layer = 0; layer < model_.layers; layer++) next_item_[size_t(layer)] = 0;
 }
 
+// A block of columns for the rows of a tile: y[rows][BLOCK]. Each turn of the kernel moves `ahead` by `step` bytes.
+void Step::multiply_tile(const Linear& linear, int64_t block, const bf16* x, int64_t rows, int fetched, const char* ahead,
+                         int64_t step, float* y) const {
+  const int64_t width = linear.inputs, first = block * width * BLOCK;
+  for (int column = 0; column < BLOCK; column += NARROW) {
+    if (linear.scales)
+      INT8_TILES[fetched ? 1 : 0][size_t(rows - 1)]((const int16_t*)x, width, linear.int8_weights() + first + column * 2,
+                                                    width / 2, y + column, ahead, step);
+    else
+      NARROW_TILES[fetched][size_t(rows - 1)](x, width, linear.weights + first + column * 2, 2 * BLOCK, 0, width / 2,
+                                              y + column, BLOCK, ahead, step);
+  }
+}
+
 // y = x * w, 32 columns at a time, each row's given to take(row, first column, float[32]).
 template <class F>
 void Step::product(int thread, const bf16* x, int64_t rows, const Linear& linear, F take) {
   const int64_t blocks = (linear.outputs + BLOCK - 1) / BLOCK, width = linear.inputs, threads = pool_.active();
   // Blocks that do not come out even among many threads are shared out by rows as well, where there are many.
   const int64_t shares = blocks % threads && rows >= 4 * TILE_ROWS ? std::min(threads, rows / (2 * TILE_ROWS)) : 1;
-  const int64_t units = blocks * shares;
+  const int64_t units = blocks * shares, line = 2 * BLOCK * (linear.scales ? 1 : 2);  // bytes of 32 columns and 2 inputs
   alignas(64) float y[TILE_ROWS * BLOCK];
   for (int64_t unit = units * thread / threads; unit < units * (thread + 1) / threads; unit++) {
     const int64_t block = unit / shares, begin = rows * (unit % shares) / shares;
     const int64_t count = rows * (unit % shares + 1) / shares - begin, tiles = (count + TILE_ROWS - 1) / TILE_ROWS;
-    const bf16* weights = linear.weights + block * width * BLOCK;
+    const char* weights = (const char*)linear.weights + block * width * line / 2;
     for (int64_t i = 0; i < tiles; i++) {
       const int64_t row = begin + count * i / tiles, some = begin + count * (i + 1) / tiles - row;
       // One tile runs ahead in the stream of weights; several share out the next block.
-      const char* ahead = (const char*)weights + (tiles == 1 ? AHEAD : width * BLOCK * 2 * (tiles + i) / tiles);
+      const char* ahead = weights + (tiles == 1 ? AHEAD : width * line / 2 * (tiles + i) / tiles);
       const int fetched = LANES < 16 || rows <= QUIET_ROWS ? 0 : tiles == 1 ? 2 : 1;
-      for (int column = 0; column < BLOCK; column += NARROW)
-        NARROW_TILES[fetched][size_t(some - 1)](x + row * width, width, weights + column * 2, 2 * BLOCK, 0, width / 2,
-                                                y + column, BLOCK, ahead, tiles == 1 ? 128 : 128 / tiles);
+      multiply_tile(linear, block, x + row * width, some, fetched, ahead, tiles == 1 ? line : line / tiles, y);
       for (int64_t j = 0; j < some; j++) {
+        if (linear.scales)
+          for (int c = 0; c < BLOCK; c++) y[j * BLOCK + c] *= factors_[row + j] * linear.scales[block * BLOCK + c];
         if (linear.bias)
           for (int c = 0; c < BLOCK; c++) y[j * BLOCK + c] += linear.bias[block * BLOCK + c];
         take(row + j, block * BLOCK, y + j * BLOCK);
@@ -125,6 +140,7 @@ void Step::layer_phases(int thread, size_t index) {
   each_row(thread, rows, [&](int64_t row) {
     if (index) add_branch(row, layers_[index - 1].feed_forward_post);
     norm(&residual_[row * hidden], layer.attention_norm, &input_[row * hidden]);
+    fix(layer.qkv, input_.get(), row);
   });
   product(thread, input_.get(), rows, layer.qkv, [&](int64_t row, int64_t column, const float* y) {
     std::memcpy(&qkv_[row * qkv_width() + column], y, BLOCK * sizeof(float));
@@ -136,11 +152,16 @@ void Step::layer_phases(int thread, size_t index) {
     for (; i < end; i++) attend(layer, index, items_[i], items_[std::min(i + 1, end - 1)], scratch_[thread]);
   }
   pool_.barrier();
-  if (by_page_) each_row(thread, rows, [&](int64_t row) { combine(layer, row); });
+  if (by_page_ || layer.out.scales)
+    each_row(thread, rows, [&](int64_t row) {
+      if (by_page_) combine(layer, row);
+      fix(layer.out, input_.get(), row);
+    });
   product(thread, input_.get(), rows, layer.out, into_residual(layer.attention_post));
   each_row(thread, rows, [&](int64_t row) {
     add_branch(row, layer.attention_post);
     norm(&residual_[row * hidden], layer.feed_forward_norm, &input_[row * hidden]);
+    fix(layer.gate_up, input_.get(), row);
   });
   product(thread, input_.get(), rows, layer.gate_up, [&](int64_t row, int64_t column, const float* y) {
     for (int i = 0; i < BLOCK / 2; i += LANES) {
@@ -151,6 +172,7 @@ void Step::layer_phases(int thread, size_t index) {
       to_bf16(&inner_[row * inner + column / 2 + i], mul(mul(gate, sigmoid(inside)), up));
     }
   });
+  if (layer.down.scales) each_row(thread, rows, [&](int64_t row) { fix(layer.down, inner_.get(), row); });
   product(thread, inner_.get(), rows, layer.down, into_residual(layer.feed_forward_post));
 }
 
@@ -160,6 +182,7 @@ void Step::head_phases(int thread) {
     const int64_t row = batch_.wanted_rows[i];
     add_branch(row, layers_.back().feed_forward_post);
     norm(&residual_[row * hidden], model_.norm, &input_[i * hidden]);
+    fix(model_.head, input_.get(), i);
   });
   product(thread, input_.get(), batch_.wanted, model_.head, [&](int64_t row, int64_t column, const float* y) {
     for (int64_t i = 0; i < BLOCK && column + i < vocab; i += LANES) {

@@ -8,11 +8,18 @@
 
 #include "model.h"
 #include "pool.h"
-#include "tile.h"
+#include "tile_int8.h"
 
 namespace mindspec {
 
 constexpr int64_t MAX_HEAD_DIM = 512;
+
+// In a sanitised build a step's memory has the size that the step asks for, so that nothing beyond it goes unseen.
+#if defined(MINDSPEC_SANITISED)
+constexpr bool EXACT = true;
+#else
+constexpr bool EXACT = false;
+#endif
 
 // Memory for a step's rows: aligned, grows, keeps nothing when it does.
 template <class T>
@@ -24,12 +31,13 @@ class Buffer {
   Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
   ~Buffer() { std::free(data_); }
   void grow(size_t count) {
-    if (count <= size_) return;
+    if (EXACT ? count == size_ : count <= size_) return;
     std::free(data_);
     data_ = nullptr;
     size_ = 0;
-    data_ = static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64));
-    if (!data_) throw std::bad_alloc();
+    void* found = nullptr;
+    if (posix_memalign(&found, 64, count * sizeof(T))) throw std::bad_alloc();
+    data_ = static_cast<T*>(found);
     size_ = count;
   }
   T* get() const { return data_; }
@@ -71,6 +79,7 @@ class Step {
   bool by_page_ = false;  // few rows: attention is shared out by page, and combined in a phase of its own
   int64_t items_at_once_ = 1;
   Buffer<float> residual_, branch_, qkv_, parts_;
+  Buffer<float> factors_;  // by row: what its fixed point numbers are multiples of, where it meets int8 weights
   Buffer<bf16> input_, inner_, queries_;
   std::vector<int> last_positions_;   // by sequence, of this step
   std::vector<int64_t> part_begins_;  // by row: its first part in `parts_`, counted in parts of one head
@@ -89,6 +98,7 @@ class Step {
   void norm(const float* values, const float* gains, bf16* out) const;
   void add_branch(int64_t row, const float* gains);
   void place(const Layer& layer, size_t index, int64_t row);
+  void fix(const Linear& linear, bf16* input, int64_t row);
   void clear_after(bf16* values, int64_t slot, int64_t row) const;
 
   // attention.cpp
@@ -118,6 +128,8 @@ class Step {
     for (int64_t row = count * thread / threads; row < count * (thread + 1) / threads; row++) f(row);
     pool_.barrier();
   }
+  void multiply_tile(const Linear& linear, int64_t block, const bf16* x, int64_t rows, int fetched, const char* ahead,
+                     int64_t step, float* y) const;
   template <class F>
   void product(int thread, const bf16* x, int64_t rows, const Linear& linear, F take);
 };

@@ -1,0 +1,315 @@
+"""The front whose engine is a process of its own, started anew when it dies, and ended when it hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import multiprocessing
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from multiprocessing.context import SpawnProcess
+
+from engine.front_base import STOPPING, FrontBase
+from engine.link import EngineLink
+from engine.lora_book import AdapterBook
+from engine.process import EngineSpec, run_engine
+from engine.scheduler import Limits
+from engine.silence import HangLimits, Silence, cpu_seconds
+from engine.text.tokenizer import TextTokenizer
+from engine.types import AdapterSource, EngineError, ModelInfo
+from engine.wire import AdapterLoaded, EngineCommand, EngineMessage, LoadFailed, LoadProgress, Ping, Quit, Ready, Round
+
+_log = logging.getLogger(__name__)
+
+_ENDED = "The engine process ended unexpectedly."
+_HUNG = "The engine process did not answer any more and was ended."
+_GIVEN_UP = "The engine process ended {deaths} times within {minutes:g} minutes and is not started again."
+_NOT_STARTED = "The engine process could not be started."
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """When a front stops starting its engine anew."""
+
+    max_deaths: int = 3
+    """So many within the window, and the engine stays down."""
+    window_s: float = 300.0
+
+
+@dataclass(slots=True)
+class _Engine:
+    """One engine process."""
+
+    process: SpawnProcess
+    silence: Silence
+    link: EngineLink | None = None
+    info: ModelInfo | None = None
+    """Of its model, when that is loaded."""
+    awaited: set[int] = field(default_factory=set)
+    """Adapters that it must load before requests may come."""
+    load_failure: LoadFailed | None = None
+    asked: bool = False
+    """It has been asked for a sign of life, and has said nothing since."""
+    hung: bool = False
+    over: bool = False
+
+
+class ProcessFront(FrontBase):
+    """A ``Front`` whose engine is a child process, started anew when it dies, and ended when it hangs."""
+
+    def __init__(
+        self,
+        tokenizer: TextTokenizer,
+        spec: EngineSpec,
+        *,
+        limits: Limits | None = None,
+        restart: RestartPolicy | None = None,
+        hang: HangLimits | None = None,
+        stop_grace_s: float = 5.0,
+        adapters: AdapterBook | None = None,
+        on_progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Args:
+        tokenizer: the model's, for this side of the process boundary.
+        spec: what the engine process runs; its ``max_batch_size`` and ``max_queue`` are taken from ``limits``.
+        limits: batch and queue.
+        restart: when to give up on an engine that dies again and again.
+        hang: when an engine that says nothing is ended.
+        stop_grace_s: seconds that ``stop`` waits before it kills the process.
+        adapters: those that every engine process begins with. One that cannot be loaded at the first start is a
+            failure of that; at a later one it is left out.
+        on_progress: gets the sentences that an engine says while it loads.
+        """
+        super().__init__(tokenizer, limits or Limits(), adapters)
+        self.progress: str | None = None
+        """The latest sentence of a loading engine."""
+        self._on_progress = on_progress
+        self._spec = replace(spec, max_batch_size=self.limits.max_batch_size, max_queue=self.limits.max_queue)
+        self._restart = restart or RestartPolicy()
+        self._hang = hang or HangLimits()
+        self._stop_grace_s = stop_grace_s
+        self._deaths: deque[float] = deque()
+        self._engine: _Engine | None = None
+        self._begun: tuple[SpawnProcess, socket.socket] | None = None
+        """A process that was started before the loop."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the engine."""
+        return self._engine.process.pid if self._engine else None
+
+    def begin(self) -> None:
+        """Start the engine process already, before there is a loop to ``start`` in: it loads meanwhile.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        atexit.register(self._kill)
+        self._begun = self._spawn()
+
+    async def start(self) -> None:
+        """See ``Front.start``."""
+        if self._begun is None:
+            atexit.register(self._kill)
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+        await self._launch()
+
+    async def stop(self) -> None:
+        """See ``Front.stop``."""
+        self._set_state("draining")
+        self._cancel_all(EngineError("stopping", STOPPING))
+        if self._watching is not None:
+            self._watching.cancel()
+        await asyncio.gather(*self._tasks)  # a process that is being started must be known before it can be ended
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.over = True
+            if engine.link is not None:
+                asyncio.get_running_loop().remove_reader(engine.process.sentinel)
+                engine.link.send(Quit())
+            await asyncio.to_thread(engine.process.join, self._stop_grace_s)
+            if engine.process.is_alive():
+                engine.process.kill()
+                await asyncio.to_thread(engine.process.join)
+            if engine.link is not None:
+                engine.link.close()
+            engine.process.close()
+        atexit.unregister(self._kill)
+
+    def note_adapter(self, source: AdapterSource) -> None:
+        """Have an adapter when requests may come next; for an engine that is not ready.
+
+        Raises:
+            AdapterError: there is no room, or the name is taken.
+        """
+        command = self.adapters.note(source)
+        if self._engine is not None and self._engine.info is not None:
+            self._engine.awaited.add(command.number)
+            self._send(command)
+
+    def revive(self) -> None:
+        """Start the engine again after it was given up; its deaths are forgotten."""
+        if self.lost is not None and self.state == "down":
+            self.lost = None
+            self._deaths.clear()
+            self.counts.engine_restarts += 1
+            self._spawn_task(self._launch())
+
+    async def _launch(self) -> None:
+        """Start a process and listen to it; it reports when it is ready."""
+        if self.state == "draining":
+            return
+        self._set_state("loading")
+        begun, self._begun = self._begun, None
+        try:
+            process, mine = begun if begun is not None else await asyncio.to_thread(self._spawn)
+        except OSError:
+            _log.exception("the engine process could not be started")
+            self.lost = "other"
+            self._set_state("down", _NOT_STARTED)
+            return
+        engine = self._engine = _Engine(process, Silence(self._hang))
+        engine.link = EngineLink(mine, lambda message: self._on_message(engine, message), lambda: self._on_end(engine))
+        asyncio.get_running_loop().add_reader(process.sentinel, engine.link.end)
+
+    def _spawn(self) -> tuple[SpawnProcess, socket.socket]:
+        """A new engine process, and our end of the socket to it."""
+        mine, its = socket.socketpair()
+        process = multiprocessing.get_context("spawn").Process(target=run_engine, args=(its, self._spec), name="engine")
+        try:
+            process.start()
+        except OSError:
+            mine.close()
+            raise
+        finally:
+            its.close()
+        return process, mine
+
+    def _send(self, command: EngineCommand) -> None:
+        if self._engine is not None and self._engine.link is not None:
+            self._engine.link.send(command)
+
+    async def _watch(self) -> None:
+        """End an engine that hangs."""
+        while True:
+            await asyncio.sleep(self._hang.tick_s)
+            engine = self._engine
+            if engine is None or engine.link is None or engine.process.pid is None:
+                continue
+            loading = engine.info is None or bool(engine.awaited)
+            stats = self.engine_stats
+            owes = loading or engine.asked or bool(self._running) or stats.received != self._sent or not stats.idle
+            if not owes:
+                engine.asked = owes = True
+                self._send(Ping())
+            cpu_s = cpu_seconds(engine.process.pid) if owes else None
+            if engine.silence.hangs(owes=owes, loading=loading, cpu_s=cpu_s):
+                _log.error("the engine process does not answer any more; it is killed")
+                engine.hung = True
+                engine.link.end()
+
+    def _on_message(self, engine: _Engine, message: EngineMessage) -> None:
+        engine.silence.broken()
+        engine.asked = False
+        match message:
+            case Round(outputs, stats):
+                self._receive(outputs, stats)
+            case LoadProgress(sentence):
+                self.progress = sentence
+                self._on_progress(sentence)
+            case Ready(info, stats):
+                engine.info = info
+                self.engine_stats = stats
+                for command in self.adapters.commands():
+                    engine.awaited.add(command.number)
+                    self._send(command)
+                self._begin_when_loaded(engine)
+            case AdapterLoaded(number, failure):
+                if failure is not None and number in engine.awaited:
+                    sentence = f"The adapter {self.adapters.name_of(number)!r} cannot be loaded: {failure}"
+                    if self.info is None:
+                        engine.load_failure = LoadFailed(sentence, "weights")
+                    else:
+                        _log.error("%s It is left out.", sentence)
+                self._adapter_answered(message)
+                if number in engine.awaited:
+                    engine.awaited.discard(number)
+                    self._begin_when_loaded(engine)
+            case LoadFailed():
+                engine.load_failure = message
+
+    def _begin_when_loaded(self, engine: _Engine) -> None:
+        """Requests may come once the model and its adapters are there, and a token has been generated."""
+        if engine.awaited or engine.info is None:
+            return
+        if engine.load_failure is not None:
+            self._send(Quit())  # its end is reported like that of an engine without a model
+            return
+        self.info = engine.info
+        self._spawn_task(self._warm_up(engine))
+
+    async def _warm_up(self, engine: _Engine) -> None:
+        """An engine that cannot generate is as good as dead."""
+        try:
+            await self._probe(None)  # silence has its own limits
+        except EngineError as error:
+            if engine is self._engine and self.state == "loading" and engine.link is not None:
+                _log.error("the engine generates nothing: %s", error.message)
+                engine.link.end()
+            return
+        if engine is self._engine and self.state == "loading" and not engine.awaited:
+            self._set_state("ready")
+
+    def _on_end(self, engine: _Engine) -> None:
+        """The process is gone, or its end of the socket is, which is as bad."""
+        asyncio.get_running_loop().remove_reader(engine.process.sentinel)
+        if engine.over:
+            return
+        engine.over = True
+        self._engine = None
+        engine.process.kill()
+        self._spawn_task(self._reap(engine.process))
+        why = _HUNG if engine.hung else _ENDED
+        self._fail_all("engine_down", why)
+        if self.state == "draining":
+            return
+        if engine.load_failure is not None and self.info is None:
+            # The first load says what is wrong with the model or the machine; another try would say the same.
+            self.lost = engine.load_failure.cause
+            self._set_state("down", engine.load_failure.sentence)
+            return
+        now = time.monotonic()
+        self._deaths.append(now)
+        while self._deaths[0] < now - self._restart.window_s:
+            self._deaths.popleft()
+        if len(self._deaths) >= self._restart.max_deaths:
+            sentence = _GIVEN_UP.format(deaths=len(self._deaths), minutes=self._restart.window_s / 60)
+            _log.error(sentence)
+            self.lost = "deaths"
+            self._set_state("down", sentence)
+            return
+        _log.error("the engine process ended; it is started again")
+        self.counts.engine_restarts += 1
+        self._set_state("down", why)
+        self._spawn_task(self._launch())
+
+    async def _reap(self, process: SpawnProcess) -> None:
+        await asyncio.to_thread(process.join)
+        process.close()
+
+    def _spawn_task(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _kill(self) -> None:
+        # At the interpreter's end, where nobody called ``stop``: multiprocessing would wait for the engine for ever.
+        process = self._engine.process if self._engine else self._begun[0] if self._begun else None
+        if process is not None and process.pid is not None:
+            process.kill()
