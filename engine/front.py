@@ -131,6 +131,10 @@ class Front(Protocol):
         """
         ...
 
+    def set_log_level(self, level: int) -> None:
+        """Log from this level on in the engine's processes, those to come included."""
+        ...
+
     def cut(self) -> None:
         """End what runs: it fails as stopping."""
         ...

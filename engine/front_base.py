@@ -192,6 +192,10 @@ class FrontBase(ABC):
         except TimeoutError:
             self.cut()
 
+    def set_log_level(self, level: int) -> None:
+        """See ``Front.set_log_level``."""
+        return  # an engine in this process logs as the rest of it does
+
     def cut(self) -> None:
         """See ``Front.cut``."""
         self._cancel_all(EngineError("stopping", STOPPING))
@@ -341,6 +345,8 @@ class FrontBase(ABC):
         return self.limits.max_queue > 0 or live == 0 or live + width <= self.limits.max_batch_size
 
     def _set_state(self, state: State, failure: str | None = None) -> None:
+        if state == "draining" or (state == "ready" and self.state != state and self.info is not None):
+            _log.info("the engine is %s", state, extra={"fields": {"restarts": self.counts.engine_restarts}})
         self.state, self.failure = state, failure
         self._announce()
 

@@ -191,6 +191,11 @@ class MultiFront:
         """See ``Front.drain``."""
         await asyncio.gather(*(front.drain(timeout_s) for front in self.instances))
 
+    def set_log_level(self, level: int) -> None:
+        """See ``Front.set_log_level``."""
+        for front in self.instances:
+            front.set_log_level(level)
+
     def cut(self) -> None:
         """See ``Front.cut``."""
         for front in self.instances:

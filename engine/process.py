@@ -24,7 +24,18 @@ from engine.log_form import LOG_FORMS
 from engine.lora_loading import AdapterLoading
 from engine.scheduler import EngineBroken, Scheduler
 from engine.types import LoadFailureCause
-from engine.wire import Channel, LoadAdapter, LoadFailed, LoadProgress, Ping, Quit, Ready, Round, UnloadAdapter
+from engine.wire import (
+    Channel,
+    LoadAdapter,
+    LoadFailed,
+    LoadProgress,
+    Ping,
+    Quit,
+    Ready,
+    Round,
+    SetLogLevel,
+    UnloadAdapter,
+)
 
 KEPT_PRODUCTS = 256
 """Matrix products, by shape, whose machine code stays: those of some fifty numbers of rows."""
@@ -142,6 +153,8 @@ def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
                     adapters.start(command)
                 case UnloadAdapter(number):
                     executor.unload_adapter(number)
+                case SetLogLevel(level):
+                    logging.getLogger().setLevel(level)
                 case _:
                     scheduler.apply(command)
         for loaded in adapters.finish():

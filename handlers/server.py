@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import json
+import logging
 import shlex
 import signal
 import socket
@@ -27,6 +28,8 @@ from handlers.listeners import Listener, served_by
 from handlers.log_settings import configure
 from handlers.planes import ListenerApp
 from handlers.service import Service
+
+_log = logging.getLogger(__name__)
 
 _CLOSE_TIME_S: Final = 3.0
 """What connections get to close after the last answer, in seconds."""
@@ -199,12 +202,20 @@ class ApiServer:
 def run(service: Service, listeners: Sequence[Listener], announce: Announce | None = None) -> int:
     """Serve until a stop signal; returns the exit code. ``announce`` prints unless given."""
     configure(service.settings.logs)
-    server = ApiServer(service, announce or partial(print, flush=True))
+    if service.settings.logs.form == "json":
+        # No line of another form, whoever reads both streams.
+        server = ApiServer(service, announce or partial(_tell, logging.INFO), partial(_tell, logging.CRITICAL))
+    else:
+        server = ApiServer(service, announce or partial(print, flush=True))
     # What is loaded now stays: the collector need not look at it again while requests are served.
     gc.collect()
     gc.freeze()
     asyncio.run(server.serve(listeners))
     return server.exit_code
+
+
+def _tell(level: int, text: str) -> None:
+    _log.log(level, text.partition("\n")[0])
 
 
 def ready_lines(url: str, model_name: str) -> str:

@@ -15,6 +15,7 @@ from handlers.ending import Ending
 from handlers.errors import Problem, from_engine, refused
 from handlers.health_probe import HealthProbe
 from handlers.live_requests import LiveRequests
+from handlers.log_settings import level_number, set_level
 from handlers.prompt import PromptMaker
 from handlers.running import Timeouts
 from handlers.schema_pool import SchemaPool
@@ -110,6 +111,11 @@ class Service:
     def adapter_of(self, name: str) -> str | None:
         """The adapter that a request's model means; None for the deployed model itself."""
         return None if name == self._settings.model_name else name
+
+    def set_log_level(self, name: str) -> None:
+        """Log from this level on, here and in the engine's processes. Raises ValueError for a name that is none."""
+        set_level(name)
+        self.front.set_log_level(level_number(name))
 
     def check_model(self, name: str) -> None:
         """Refuse a model that is not deployed.
