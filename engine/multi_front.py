@@ -78,8 +78,10 @@ class MultiFront:
         executors = [entry.executor for entry in stats]
         memories = [entry.memory for entry in executors if entry.memory is not None]
         memory = MemoryStats._make(map(sum, zip(*memories, strict=True))) if memories else None
-        counts = [(entry.running, entry.waiting, entry.unstarted, entry.preemptions) for entry in executors]
-        executor = ExecutorStats._make((*map(sum, zip(*counts, strict=True)), memory))
+        names = [name for name in ExecutorStats._fields if name != "memory"]
+        executor = ExecutorStats(
+            memory=memory, **{name: sum(getattr(each, name) for each in executors) for name in names}
+        )
         received, queued = sum(entry.received for entry in stats), sum(entry.queued for entry in stats)
         return EngineStats(received, queued, all(entry.full for entry in stats), executor)
 

@@ -20,9 +20,9 @@ _FORGET = 1.002
 _FIRST_S = 0.5
 _LONGEST_S = 8.0
 """How long a decision holds: doubled as long as it is confirmed."""
-_EXPLORED_FIRST = 4
+_EXPLORED_FIRST = 16
 """After so many steps together comes a trial without cause: what is usual may have been slow from the start."""
-_EXPLORED_MOST = 512
+_EXPLORED_MOST = 1024
 """The same at most: doubled with each trial that is lost."""
 
 
@@ -103,8 +103,9 @@ class _Choice:
         ratio = spent_s / usual
         if self._trial is not None:
             self._trial.append(ratio)
-            if len(self._trial) == _TRIAL_STEPS:
-                self._decide(sorted(self._trial)[_TRIAL_STEPS // 2], now_s)
+            # One step shows that one thread is slower. That all are takes more: a neighbour may do nothing for a step.
+            if len(self._trial) == _TRIAL_STEPS or (ratio > self._recent and not self._alone):
+                self._decide(sorted(self._trial)[len(self._trial) // 2], now_s)
             return
         self._recent += 0.3 * (ratio - self._recent)
         self._steps += 1

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from torch import Tensor
 
 from engine.plan import Plan, Span
-from tools.fuzz.selections import compare_selections
+from tools.fuzz import selection
 from tools.fuzz.subject import Subject
 from tools.fuzz.wrong import WRONG_COPIES, WRONG_PLANS
 
@@ -32,7 +32,7 @@ class Sequence:
     token_ids: list[int] = field(default_factory=list)
     shared: int = 0
     logits: Tensor | None = None
-    """After the last token, ``[vocab]``; None where they were not wanted."""
+    """After each of the last tokens, ``[wanted, vocab]``; None where they were not wanted."""
 
 
 class NativeMachine(RuleBasedStateMachine):
@@ -60,38 +60,40 @@ class NativeMachine(RuleBasedStateMachine):
         before = self.subject.memory.clone()
         logits = self.subject.runner.run(Plan([span for _, span in grown], 0))
         self.counts["rows"] += sum(len(span.token_ids) for _, span in grown)
-        rows = 0
-        written = set()
+        written, taken = set(), 0
         for sequence, span in grown:
             size = self.subject.runner.page_size
             end = span.start + len(span.token_ids)
             written.update(sequence.pages[span.start // size : -(-end // size)])
             sequence.token_ids += span.token_ids
-            rows += span.wanted
-            sequence.logits = logits[rows - 1].clone() if span.wanted else None
-        assert len(logits) == rows, f"{len(logits)} rows of logits where {rows} were wanted"
+            sequence.logits = logits[taken : taken + span.wanted].clone() if span.wanted else None
+            taken += span.wanted
+        assert len(logits) == taken, "not as many logits as were wanted"
         assert logits.isfinite().all(), "a logit is no finite number"
         self._only_changed(before, written)
-        self.counts["selected"] += compare_selections(draw, self.subject.runner.selector, logits)
+        if len(logits):
+            self.counts["selections"] += selection.compare(self.subject.runner.selector, draw, logits)
         if sum(len(sequence.token_ids) for sequence in self.sequences) > LARGE_TOTAL:
             self._drop(0)
 
     @precondition(lambda self: any(sequence.logits is not None for sequence in self.sequences))
     @rule(seed=st.integers(0, 2**32 - 1))
     def compare(self, seed: int) -> None:
-        """A sequence's logits are the bits that it has alone, in other pieces, in other pages."""
+        """A sequence's logits are the bits that it has alone, in other pieces, in other pages, token by token."""
         draw = random.Random(seed)
         sequence = draw.choice([one for one in self.sequences if one.logits is not None])
-        left = len(sequence.token_ids)
+        assert sequence.logits is not None
+        wanted = len(sequence.logits)
+        # Those after single tokens are what drafts are judged by.
+        left = len(sequence.token_ids) - wanted + 1
         pieces: list[int] = []
         most = draw.choice([1, 5, 33, MAX_ROWS])
         while left and len(pieces) < 40:
             pieces.append(draw.randint(1, min(most, left)))
             left -= pieces[-1]
-        pieces += [left] if left else []
-        found = self.subject.alone(sequence.token_ids, pieces)[-1]
-        self.counts["compared"] += 1
-        assert sequence.logits is not None
+        pieces += ([left] if left else []) + [1] * (wanted - 1)
+        found = self.subject.alone(sequence.token_ids, pieces)[-wanted:]
+        self.counts["compared"] += wanted
         assert torch.equal(found, sequence.logits), "a row has other bits alone than in company"
 
     @precondition(lambda self: self.sequences and self.free)
@@ -114,6 +116,21 @@ class NativeMachine(RuleBasedStateMachine):
         # Its prefix stays as long as it does: the parent may not go, nor write there, which it never does.
         self.sequences.append(child)
         self.counts["forks"] += 1
+
+    @precondition(lambda self: self.sequences)
+    @rule(seed=st.integers(0, 2**32 - 1))
+    def go_back(self, seed: int) -> None:
+        """The last tokens of a sequence are taken back, as refused drafts are; the next ones are written over them."""
+        draw = random.Random(seed)
+        sequence = draw.choice(self.sequences)
+        others = {page for other in self.sequences if other is not sequence for page in other.pages}
+        shared = sum(page in others for page in sequence.pages)
+        least = max(1, shared * self.subject.runner.page_size)
+        kept = draw.randint(least, max(least, len(sequence.token_ids)))
+        if kept < len(sequence.token_ids):
+            del sequence.token_ids[kept:]
+            sequence.logits = None
+            self.counts["taken back"] += 1
 
     @precondition(lambda self: self.sequences)
     @rule(place=st.integers(0, 100))
@@ -159,6 +176,18 @@ class NativeMachine(RuleBasedStateMachine):
         self._only_changed(before, set(self.free))
         self.counts["careless"] += 1
 
+    @rule(seed=st.integers(0, 2**32 - 1))
+    def select(self, seed: int) -> None:
+        """Tokens found in logits of other sizes than the model's are torch's, too."""
+        draw = random.Random(seed)
+        logits = selection.random_logits(draw)
+        self.counts["selections"] += selection.compare(self.subject.runner.selector, draw, logits)
+
+    @rule(seed=st.integers(0, 2**32 - 1))
+    def wrong_selection(self, seed: int) -> None:
+        """What is out of bounds there is refused as well."""
+        self._refused("a selection", selection.wrong_call(self.subject.runner.selector, random.Random(seed)))
+
     @rule()
     def nothing(self) -> None:
         """A plan without rows."""
@@ -182,8 +211,9 @@ class NativeMachine(RuleBasedStateMachine):
             pages = list(sequence.pages)
             while len(pages) * size < start + tokens:
                 pages.append(free.pop())
-            wanted = draw.choice([0, 1, 1, min(tokens, draw.randint(1, 8))])
-            span = Span([*pages, *[10**9] * draw.choice([0, 0, 1])], start, self._tokens(draw, tokens), wanted)
+            wanted = draw.choice([0, 1, 1, min(tokens, draw.choice([2, 5, 20]))])
+            further = [10**9] * draw.choice([0, 0, 1])
+            span = Span([*pages, *further], start, self._tokens(draw, tokens), wanted)
             found.append((sequence, span))
             if not dry:
                 sequence.pages = pages
