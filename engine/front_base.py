@@ -345,7 +345,7 @@ class FrontBase(ABC):
         return self.limits.max_queue > 0 or live == 0 or live + width <= self.limits.max_batch_size
 
     def _set_state(self, state: State, failure: str | None = None) -> None:
-        if state == "draining" or (state == "ready" and self.state != state and self.info is not None):
+        if (self.state, state) == ("ready", "draining") or (state == "ready" and self.counts.engine_restarts):
             _log.info("the engine is %s", state, extra={"fields": {"restarts": self.counts.engine_restarts}})
         self.state, self.failure = state, failure
         self._announce()
