@@ -72,7 +72,7 @@ class LogWriter(logging.Handler):
         self._stream = stream
         self._lines: deque[str] = deque()
         self._wanted = threading.Event()
-        self._closing = False
+        self._closing = self._writing = False
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
 
@@ -88,6 +88,12 @@ class LogWriter(logging.Handler):
             return
         if not self._wanted.is_set():
             self._wanted.set()
+
+    def flush(self) -> None:
+        """Wait until what has been logged is written, a second at most."""
+        end_s = time.monotonic() + 1.0
+        while (self._lines or self._writing) and time.monotonic() < end_s:
+            time.sleep(0.001)
 
     def close(self) -> None:
         """Write what is left, unless that takes more than two seconds."""
@@ -105,12 +111,14 @@ class LogWriter(logging.Handler):
             count = len(self._lines)
             if not count:
                 continue
+            self._writing = True
             lines = [self._lines.popleft() for _ in range(count)]
             try:
                 self._stream.write("\n".join(lines) + "\n")
                 self._stream.flush()
             except (OSError, ValueError):  # the disk is full, or nobody reads any more
                 self.lost += count
+            self._writing = False
 
 
 def log_lines_lost() -> int:

@@ -206,12 +206,19 @@ def run(service: Service, listeners: Sequence[Listener], announce: Announce | No
         # No line of another form, whoever reads both streams.
         server = ApiServer(service, announce or partial(_tell, logging.INFO), partial(_tell, logging.CRITICAL))
     else:
-        server = ApiServer(service, announce or partial(print, flush=True))
+        server = ApiServer(service, announce or partial(print, flush=True), _complain_last)
     # What is loaded now stays: the collector need not look at it again while requests are served.
     gc.collect()
     gc.freeze()
     asyncio.run(server.serve(listeners))
     return server.exit_code
+
+
+def _complain_last(text: str) -> None:
+    """Print after the log lines that led to it."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    print(text, file=sys.stderr, flush=True)
 
 
 def _tell(level: int, text: str) -> None:
