@@ -75,7 +75,7 @@ class Admission:
         self._blocked, self._blocked_by = False, None
         if not self.waiting:
             return
-        width = sum(group.width for group in self.running)
+        width = sum(group.width for group in self.running if not group.state.request.reserved)
         place = 0
         while place < len(self.waiting):
             group = self.waiting[place]
@@ -94,7 +94,7 @@ class Admission:
                 self.preempt(self.running[-1])
             del self.waiting[place]
             self.join(group)
-            width += group.width
+            width += 0 if reserved else group.width
 
     def secure(self) -> None:
         """Make room for the next token of every running sequence, the oldest first; preempt where there is none."""

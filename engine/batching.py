@@ -24,12 +24,22 @@ class BatchLimits:
     mixed_prefill_tokens: int = 512
     """Prefill tokens of a step that has decode rows: so many tokens' time a running answer waits at most for others'
     prompts between two of its tokens."""
+    apart: bool = False
+    """Prompts and answers run in steps of their own, which take turns; otherwise a step has both."""
+    max_partial_prefills: int | None = None
+    """Prompts of one step that go on in later ones; None: any number."""
+    max_long_partial_prefills: int | None = None
+    """Long ones among them; more of these let the next ones pass. None: any number."""
+    long_prefill_tokens: int = 1024
+    """A prompt of more tokens than this is a long one."""
     draft_tokens: int = 0
     """Drafts of a decode row at most; 0: none. Only runners with ``same_bits`` get any."""
 
     def __post_init__(self) -> None:
-        sizes = (self.max_batch_size, self.max_prefill_batch_size, self.max_prefill_tokens, self.mixed_prefill_tokens)
-        if min(sizes) < 1 or (self.prefill_chunk_size is not None and self.prefill_chunk_size < 1):
+        sizes = (self.max_batch_size, self.max_prefill_batch_size, self.max_prefill_tokens, self.mixed_prefill_tokens,
+                 self.prefill_chunk_size, self.max_partial_prefills, self.max_long_partial_prefills,
+                 self.long_prefill_tokens)  # fmt: skip
+        if min(size for size in sizes if size is not None) < 1:
             raise ValueError("every batch limit is at least 1")
         if self.draft_tokens < 0:
             raise ValueError("the draft tokens are at least 0")
@@ -57,13 +67,18 @@ class Step:
     """One per span, in span order."""
 
 
-def build_step(running: Sequence[Group], limits: BatchLimits) -> Step:
+def build_step(running: Sequence[Group], limits: BatchLimits, after_prefills: bool = False) -> Step:
     """The next step of the running groups, which come oldest first and have their pages.
 
     First one token of each sequence that lacks just its newest; then chunks of those that lack more, the oldest
     first, until ``max_prefill_batch_size`` chunks or the budget are used up. The budget is ``max_prefill_tokens``, or
     ``mixed_prefill_tokens`` when that is less and there is a decode row; as it is at least 1, the oldest prefill goes
-    on in every step.
+    on in every step. Where prefills run ``apart``, one of the two is left out if there are both.
+
+    Args:
+        running: the groups.
+        limits: how large the step may become.
+        after_prefills: the step before had prefills, so that it is the decode rows' turn where they run apart.
     """
     parts: list[Part] = []
     prefills: list[Group] = []
@@ -74,22 +89,35 @@ def build_step(running: Sequence[Group], limits: BatchLimits) -> Step:
         for sequence in group.sequences:
             span = Span(sequence.pages, sequence.computed, [sequence.tokens[-1]], True, group.state.adapter)
             parts.append(Part(group, sequence, span))
+    budget = min(limits.max_prefill_tokens, limits.mixed_prefill_tokens) if parts else limits.max_prefill_tokens
+    if limits.apart and parts and prefills:
+        if after_prefills:
+            prefills = []
+        else:
+            parts = []
     decode_count = len(parts)
     if prefills:
-        _add_chunks(parts, prefills, limits)
+        _add_chunks(parts, prefills, limits, budget)
     return Step(Plan([part.span for part in parts], decode_count), parts)
 
 
-def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits) -> None:
-    budget = min(limits.max_prefill_tokens, limits.mixed_prefill_tokens) if parts else limits.max_prefill_tokens
+def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits, budget: int) -> None:
     chunks = limits.max_prefill_batch_size
     largest = limits.prefill_chunk_size or budget
+    partial = partial_long = 0
     for group in prefills:
         for sequence in group.sequences:
             left = sequence.left - group.in_step  # beams leave their newest tokens for one common decode step
             count = min(left, largest, budget)
             if count <= 0:
                 continue
+            if count < left:
+                long = len(sequence.tokens) > limits.long_prefill_tokens
+                if partial == limits.max_partial_prefills or (
+                    long and partial_long == limits.max_long_partial_prefills
+                ):
+                    continue
+                partial, partial_long = partial + 1, partial_long + long
             end = sequence.computed + count
             # A prompt that is run again for its beams needs no logits: they have their tokens already.
             wanted = end == len(sequence.tokens) and group.resume is None

@@ -13,6 +13,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.utils import logging as transformers_logging
 
 from engine.forward import ModelMismatch, SequenceForward
+from engine.loader_facts import POSITION_FIELDS
 from engine.types import LoadFailureCause, ModelInfo
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -21,7 +22,6 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 DEFAULT_POSITIONS = 4096
 """Context length of a model whose configuration names none (ALiBi, recurrent models)."""
 
-_POSITION_FIELDS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 _NATIVE_BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})
 _CPU_INFO = Path("/proc/cpuinfo")
 
@@ -82,6 +82,7 @@ def load(
     try:
         config = AutoConfig.from_pretrained(folder, **source)
     except Exception as error:
+        _refuse_own_code(name, folder, trust_remote_code, error)
         raise LoadError(f"The configuration of {name!r} cannot be read: {_reason(error)}") from error
     _refuse_other_kinds(name, config, trust_remote_code)
     if gguf_file:
@@ -95,6 +96,7 @@ def load(
             folder, dtype=chosen_dtype, output_loading_info=True, **source
         )
     except Exception as error:
+        _refuse_own_code(name, folder, trust_remote_code, error)
         raise LoadError(f"The weights of {name!r} cannot be loaded: {_reason(error)}") from error
     missing = sorted(report["missing_keys"])
     if missing:
@@ -192,6 +194,17 @@ def _refuse_other_kinds(name: str, config: Any, trust_remote_code: bool) -> None
         raise LoadError(f"{name!r} is a {declared[0]}, which is not a causal language model.")
 
 
+def _refuse_own_code(name: str, folder: Path, trust_remote_code: bool, error: Exception) -> None:
+    """Raise LoadError where a model that did not load has code of its own, which may not run."""
+    modules = _read_json(folder / "config.json").get("auto_map") or {}
+    if modules and not trust_remote_code:
+        where = str(next(iter(modules.values()))).partition(".")[0]
+        raise LoadError(
+            f"{name!r} needs code that lies beside its weights ({where}.py), which runs only with trustRemoteCode true "
+            "(--trust-remote-code): read that code first."
+        ) from error
+
+
 def _vocab_rows(model: Any) -> int:
     """Ids that can be both chosen and fed back: rows of the output layer, or of the input table where it has fewer."""
     rows = [
@@ -205,7 +218,7 @@ def _vocab_rows(model: Any) -> int:
 def _positions(config: Any) -> int:
     """The longest sequence that the model was made for."""
     for part in (config.get_text_config(), config):
-        for field in _POSITION_FIELDS:
+        for field in POSITION_FIELDS:
             value = getattr(part, field, None)
             if isinstance(value, int) and value > 0:
                 return value

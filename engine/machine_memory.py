@@ -51,6 +51,14 @@ def pool_bytes(limit: int | None, part: float = 1.0) -> int:
     return int(max(0, available_bytes() - RESERVE_BYTES) * POOL_SHARE * part)
 
 
+def fraction_bytes(fraction: float, weights_bytes: int) -> int:
+    """Bytes for the pages where weights and pages together may take a part of what is available, 0 if there are none.
+
+    That is what MindIE's NPU_MEMORY_FRACTION means.
+    """
+    return int(max(0, available_bytes() * fraction - weights_bytes))
+
+
 def cache_bytes(limit: int | None, pool: int) -> int | None:
     """How much of a pool may become used for the cache's sake: all (None) where ``limit`` has been asked for."""
     return None if limit is not None else max(CACHE_BYTES, int(pool * CACHE_SHARE))

@@ -58,6 +58,7 @@ class PackedExecutor:
         grammars: GrammarCompiler | None = None,
         cache_bytes: int | None = None,
         shortest_run: int = SHORTEST_RUN,
+        prefix_cache: bool = True,
     ) -> None:
         """Args:
         runner: the model and its pages.
@@ -66,6 +67,7 @@ class PackedExecutor:
         grammars: of the model; without it no request may have one.
         cache_bytes: so much memory may become used for the sake of what is cached; None: all that the pages take.
         shortest_run: tokens of a cached page that are worth a copy of it where the rest differs.
+        prefix_cache: what one request has computed serves others that begin alike.
         """
         self.info = runner.info
         pool_tokens = runner.num_pages * runner.page_size
@@ -79,6 +81,8 @@ class PackedExecutor:
         self._runner = runner
         self._grammars = grammars
         self._limits = limits or BatchLimits()
+        self._prefix_cache = prefix_cache
+        self._after_prefills = False
         soft_limit = None if cache_bytes is None else cache_bytes // runner.bytes_per_page
         self._memory: KVMemory = (
             ExtentMemory(runner, growth_tokens, soft_limit, shortest_run=shortest_run)
@@ -231,7 +235,8 @@ class PackedExecutor:
 
     def _enter(self, state: RequestState, choices: list[int]) -> None:
         first = choices[0] if choices else 0
-        group = Group(state, (state.arrival, first), [state.prompt_sequence()], choices)
+        sequence = state.prompt_sequence(cached=self._prefix_cache)
+        group = Group(state, (state.arrival, first), [sequence], choices)
         state.groups.append(group)
         self._admission.enter(group)
 
@@ -256,7 +261,8 @@ class PackedExecutor:
     def _step(self) -> list[RequestRound]:
         self._prepare()
         self._prepared = False
-        step = build_step(self._admission.running, self._limits)
+        step = build_step(self._admission.running, self._limits, self._after_prefills)
+        self._after_prefills = len(step.parts) > step.plan.decode_count
         if not step.parts:
             self.sequences_run = 0
             return []

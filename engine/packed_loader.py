@@ -49,6 +49,11 @@ def load_executor(
     max_prefill_batch_size: int = 50,
     max_prefill_tokens: int = 8192,
     prefill_chunk_size: int | None = None,
+    apart: bool = False,
+    max_partial_prefills: int | None = None,
+    max_long_partial_prefills: int | None = None,
+    long_prefill_tokens: int = 1024,
+    prefix_cache: bool = True,
     draft_tokens: int = 0,
     deterministic: bool = False,
     adapters: bool = False,
@@ -69,7 +74,8 @@ def load_executor(
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
         memory_share: this process's part of that share, where several serve.
-        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the four after it.
+        max_batch_size: see :class:`engine.batching.BatchLimits`, as for the eight after it.
+        prefix_cache: what one request has computed serves others that begin alike.
         deterministic: numbers do not depend on a sequence's company or on what is cached: equal requests with equal
             seeds get equal answers, bit by bit. So does the native step always; others run each sequence by itself.
         adapters: requests may name adapters, which the native step cannot add.
@@ -85,7 +91,15 @@ def load_executor(
         NativeUnavailable, ModelMismatch: the native step was asked for by name, or int8 weights, and cannot be had.
     """
     limits = BatchLimits(
-        max_batch_size, max_prefill_batch_size, max_prefill_tokens, prefill_chunk_size, draft_tokens=draft_tokens
+        max_batch_size,
+        max_prefill_batch_size,
+        max_prefill_tokens,
+        prefill_chunk_size,
+        apart=apart,
+        max_partial_prefills=max_partial_prefills,
+        max_long_partial_prefills=max_long_partial_prefills,
+        long_prefill_tokens=long_prefill_tokens,
+        draft_tokens=draft_tokens,
     )
 
     def native_first(loaded: LoadedModel) -> NativeRunner | None:
@@ -148,7 +162,7 @@ def load_executor(
         torch.set_num_threads(1)
         gc.collect()  # the model's own weights
     soft_limit = cache_bytes(memory_bytes, runner.num_pages * runner.bytes_per_page)
-    return PackedExecutor(runner, limits, cache_bytes=soft_limit, grammars=grammars)
+    return PackedExecutor(runner, limits, cache_bytes=soft_limit, grammars=grammars, prefix_cache=prefix_cache)
 
 
 def _suits(loaded: LoadedModel) -> bool:

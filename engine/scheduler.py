@@ -53,6 +53,8 @@ class _Live:
     since_ns: int
     ran_ns: int = 0
     """Of it, in rounds that ran a part of its prompt."""
+    reserved: bool = False
+    """It has a place of its own."""
 
 
 class Scheduler:
@@ -225,13 +227,13 @@ class Scheduler:
                 _log.exception("a request was not admitted")
                 outputs.append(RequestFailure(head.request.request_id, "internal", ROUND_FAILED))
             else:
-                self._live[head.request.request_id] = _Live(head.submitted_ns)
+                self._live[head.request.request_id] = _Live(head.submitted_ns, reserved=head.request.reserved)
                 if not head.request.reserved:
                     newest = head.request.request_id
         return newest, False
 
     def _has_room(self, request: Request) -> bool:
-        live = self._executor.live_sequences
+        live = self._executor.live_sequences - sum(live.reserved for live in self._live.values())
         # A request wider than the limit runs when nothing else does.
         if live and live + request.sampling.n > self._max_batch_size:
             return False

@@ -105,11 +105,11 @@ class RequestState:
         """Live sequences: choices, or beams."""
         return self.beam.width if self.beam is not None else len(self.rows)
 
-    def prompt_sequence(self) -> KVSequence:
-        """A sequence of the prompt alone, nothing of it computed."""
+    def prompt_sequence(self, *, cached: bool = True) -> KVSequence:
+        """A sequence of the prompt alone, nothing of it computed; ``cached``: it may share with others."""
         prompt = self.request.prompt_ids
         limit = len(prompt) + self.request.sampling.max_tokens - 1
-        cacheable = limit if self.beam is None else len(prompt)
+        cacheable = (limit if self.beam is None else len(prompt)) if cached else 0
         number = self.request.adapter_number
         salt = number.to_bytes(8, "little") if number else b""
         return KVSequence(list(prompt), limit, cacheable, salt)

@@ -92,6 +92,8 @@ class ThinkingBudget:
     """The token that closes it."""
     begun: bool
     """The answer is thought from its first token on."""
+    ending_ids: tuple[int, ...] = ()
+    """What comes where the bound is reached: the last of them is ``closing_id``; empty: that alone."""
 
 
 @dataclass(frozen=True, slots=True)

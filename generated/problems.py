@@ -49,8 +49,8 @@ def explain(exc: ValidationError, raw_obj: Any, root: str, deployment: Deploymen
     if "fields" in context:
         return _rule(kind, str(context["message"]), list(context["fields"]), errors[0]["loc"], raw_obj)
     error = _first(errors, raw_obj)
-    path = tuple(key for key in error["loc"] if not _is_tag(key))
-    kind, context, given = error["type"], error.get("ctx", {}), _value(raw_obj, path)
+    path = tuple(key for key in error["loc"] if not is_tag(key))
+    kind, context, given = error["type"], error.get("ctx", {}), value_at(raw_obj, path)
     if kind == "refused_key":
         path = (*path, str(context["key"]))
         where = render_path(path)
@@ -62,7 +62,7 @@ def explain(exc: ValidationError, raw_obj: Any, root: str, deployment: Deploymen
     kinds = KINDS.get(root, {}).get(_pattern(path), ("object",))
     typed = any(_is_kind(given, one) for one in kinds)
     code = ("too_long" if kind in _TOO_LONG else "out_of_range") if typed else "wrong_type"
-    return Problem(code, render_path(path) or None, f"{name} was given {_shown(given)}; it must be {allowed}")
+    return Problem(code, render_path(path) or None, f"{name} was given {shown(given)}; it must be {allowed}")
 
 
 def ignored_parameters(model: ContractModel) -> list[str]:
@@ -78,7 +78,7 @@ def render_path(path: Sequence[str | int]) -> str:
     return text
 
 
-def _is_tag(key: str | int) -> bool:
+def is_tag(key: str | int) -> bool:
     """Whether a step of pydantic's location is the tag of a union's branch (see base.OneOf and base.Integer)."""
     return isinstance(key, str) and key.startswith("<") and key.endswith(">")
 
@@ -89,7 +89,7 @@ def _first(errors: list[ErrorDetails], raw_obj: Any) -> ErrorDetails:
     Where no branch has it, the error is about the union as a whole, so its location is cut there.
     """
     first = errors[0]
-    tags = [index for index, key in enumerate(first["loc"]) if _is_tag(key)]
+    tags = [index for index, key in enumerate(first["loc"]) if is_tag(key)]
     if not tags:
         return first
     union = first["loc"][: tags[0]]
@@ -109,11 +109,11 @@ def _fitting(location: tuple[str | int, ...], raw_obj: Any) -> int | None:
     """None where every tag on the way fits the value there, else the index of the first tag that does not."""
     value = raw_obj
     for index, key in enumerate(location):
-        if _is_tag(key):
+        if is_tag(key):
             if not _is_kind(value, str(key)[1:-1]):
                 return index
         else:
-            value = _value(value, (key,))
+            value = value_at(value, (key,))
     return None
 
 
@@ -132,7 +132,7 @@ def _is_kind(value: Any, kind: str) -> bool:
     return isinstance(value, types[kind])
 
 
-def _value(raw_obj: Any, path: Path) -> Any:
+def value_at(raw_obj: Any, path: Path) -> Any:
     """The value at a path, None where there is none."""
     for key in path:
         if isinstance(raw_obj, dict) and key in raw_obj:
@@ -159,8 +159,8 @@ def _rule(kind: str, message: str, fields: list[str], path: Path, raw_obj: Any) 
     """A broken rule's problem, with what was sent for the fields that it blames."""
     depth = len(fields[0].split("."))
     owner = path[: len(path) - depth]
-    given = [(name, _value(raw_obj, (*owner, *name.split(".")))) for name in fields]
-    sent = ", ".join(f"{name} {_shown(value, 40)}" for name, value in given if value is not None)
+    given = [(name, value_at(raw_obj, (*owner, *name.split(".")))) for name in fields]
+    sent = ", ".join(f"{name} {shown(value, 40)}" for name, value in given if value is not None)
     return Problem(kind, render_path(path), message + (f" (given: {sent})" if sent else ""))
 
 
@@ -168,7 +168,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
 
 
-def _shown(value: Any, limit: int = SHOWN_CHARACTERS) -> str:
+def shown(value: Any, limit: int = SHOWN_CHARACTERS) -> str:
     """A value as JSON, cut; long values are not rendered in full first."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 512:
         return f"a number of about {int(value.bit_length() * 0.30103)} digits"

@@ -13,6 +13,7 @@ Connexion's chain, where a handler's decorators are rebuilt for each call: it co
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -85,9 +86,13 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
     async def lifespan(_: object) -> AsyncIterator[None]:
         await service.front.start()
         service.probe.start()
+        beside = [asyncio.create_task(work()) for work in service.background]
         try:
             yield
         finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             await service.front.stop()
             await service.close()
 

@@ -7,8 +7,8 @@ import errno
 import ipaddress
 import socket
 import ssl
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from handlers import exit_codes
@@ -43,8 +43,10 @@ class Listener:
         return f"{scheme}://[{host}]:{port}" if self.socket.family == socket.AF_INET6 else f"{scheme}://{host}:{port}"
 
 
-def open_listeners(settings: Settings) -> list[Listener]:
+def open_listeners(settings: Settings, contexts: Mapping[Plane, ssl.SSLContext] | None = None) -> list[Listener]:
     """Bind every plane's address; the business plane's listener is the first.
+
+    ``contexts``: TLS of the planes that have it; of planes on one address, the first's counts.
 
     Raises:
         ListenError: one cannot be used; none is left open.
@@ -55,7 +57,9 @@ def open_listeners(settings: Settings) -> list[Listener]:
     opened: list[Listener] = []
     with contextlib.ExitStack() as stack:
         for address, planes in wanted.items():
-            listener = _open(address, planes, settings.planes.allow_all_zero)
+            first = next(plane for plane in PLANES if plane in planes)
+            context = None if contexts is None else contexts.get(first)
+            listener = replace(_open(address, planes, settings.planes.allow_all_zero), ssl_context=context)
             stack.callback(listener.socket.close)
             opened.append(listener)
         stack.pop_all()

@@ -75,7 +75,7 @@ class PromptMaker:
         def finish() -> list[int]:
             plain_text = rendered.replace(marker, "") if marker else rendered
             self._refuse_far_too_long(plain_text, limits, "messages")
-            return _checked(self._encode(rendered, marker), limits, vocab_size, "messages")
+            return self._checked(self._encode(rendered, marker), limits, vocab_size, "messages")
 
         return await _maybe_threaded(large or len(rendered) > OFF_LOOP_CHARS, finish)
 
@@ -87,7 +87,7 @@ class PromptMaker:
         """
         prompt = body.prompt
         if not isinstance(prompt, str):
-            return _checked(prompt, limits, vocab_size, "prompt")
+            return self._checked(prompt, limits, vocab_size, "prompt")
         text = prompt
 
         def encode() -> list[int]:
@@ -95,7 +95,7 @@ class PromptMaker:
             return self._tokenizer.encode(text, add_special_tokens=True)
 
         ids = await _maybe_threaded(len(text) > OFF_LOOP_CHARS, encode)
-        return _checked(ids, limits, vocab_size, "prompt")
+        return self._checked(ids, limits, vocab_size, "prompt")
 
     def _read(
         self, body: ChatCompletionRequest, template: str, kwargs: dict[str, Any]
@@ -134,7 +134,7 @@ class PromptMaker:
         Texts of ordinary length and density are not looked at.
         """
         most = limits.max_prompt_tokens
-        if len(text) <= max(4 * most, PIECE_CHARS):
+        if self._settings.truncation or len(text) <= max(4 * most, PIECE_CHARS):
             return
         count = 0
         for start in range(0, len(text), PIECE_CHARS):
@@ -150,6 +150,21 @@ class PromptMaker:
         else:
             ids = self._control.encode(rendered, marker)
         return ids if ids[: len(self._bos)] == self._bos else self._bos + ids
+
+    def _checked(self, ids: list[int], limits: Limits, vocab_size: int, param: str) -> list[int]:
+        """A prompt that the deployment takes; one that is too long is cut where the deployment cuts."""
+        count, most = len(ids), limits.max_prompt_tokens
+        if not count:
+            raise refused("missing", f"{param} gives no tokens at all; at least one is needed", param)
+        if count > most and not self._settings.truncation:
+            message = f"{param} has {count} tokens; this deployment takes at most {most}"
+            raise Problem(424, "prompt_too_long", message, param)
+        if count > most:
+            ids = ids[:most] if self._settings.truncation < 0 else ids[-most:]
+        if min(ids) < 0 or max(ids) >= vocab_size:
+            message = f"{param} has a token id outside the vocabulary, whose ids are 0 to {vocab_size - 1}"
+            raise Problem(424, "invalid_token_id", message, param)
+        return ids
 
     async def _template(self, body: ChatCompletionRequest) -> str:
         """The template text: the request's own, the deployment's, or the tokenizer's."""
@@ -188,16 +203,3 @@ async def _maybe_threaded(threaded: bool, work: Callable[[], _T]) -> _T:
 def _template_kwargs(body: ChatCompletionRequest) -> dict[str, Any]:
     sent = body.chat_template_kwargs
     return {} if sent is None else sent.model_dump(exclude_unset=True)
-
-
-def _checked(ids: list[int], limits: Limits, vocab_size: int, param: str) -> list[int]:
-    count = len(ids)
-    if not count:
-        raise refused("missing", f"{param} gives no tokens at all; at least one is needed", param)
-    if count > limits.max_prompt_tokens:
-        message = f"{param} has {count} tokens; this deployment takes at most {limits.max_prompt_tokens}"
-        raise Problem(424, "prompt_too_long", message, param)
-    if min(ids) < 0 or max(ids) >= vocab_size:
-        message = f"{param} has a token id outside the vocabulary, whose ids are 0 to {vocab_size - 1}"
-        raise Problem(424, "invalid_token_id", message, param)
-    return ids

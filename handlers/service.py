@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from engine.front import Front
 from engine.text.parsers.hermes import HERMES
@@ -49,14 +51,22 @@ class Service:
         self._pool = TemplatePool(settings)
         self.schemas = SchemaPool(settings)
         """Makes grammars of the schemas that answers are held to."""
+        self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        """What runs beside the requests, for as long as the application does; it is cancelled then."""
         self._prompts: PromptMaker | None = None
         self._forms: AnswerForms | None = None
         self._numbers = itertools.count(1)
 
     @property
     def settings(self) -> Settings:
-        """The settings in force."""
+        """The settings in force; read them at each use, since some reload."""
         return self._settings
+
+    def reload(self, settings: Settings) -> None:
+        """From now on these are in force; they differ in the form of answers and in the timeouts only."""
+        self._settings = settings
+        self._deployment = settings.deployment()
+        self._timeouts = Timeouts(settings.token_timeout, settings.e2e_timeout)
 
     @property
     def deployment(self) -> Deployment:

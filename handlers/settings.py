@@ -71,6 +71,8 @@ class Settings:
     """Output tokens per choice at most; None: max_seq_len."""
     max_input_token_len: int | None = None
     """Prompt tokens at most; None: no limit besides the others."""
+    truncation: int = 0
+    """What becomes of a prompt with more: 0 refuses it, -1 keeps its beginning, 1 keeps its end."""
     max_request_length: float = 40
     """Largest request body in MB (1024 * 1024 bytes)."""
     max_json_depth: int = 100
@@ -103,6 +105,9 @@ class Settings:
     """How the model writes tool calls: a family's name, "auto" (as its chat template shows) or "none"."""
     reasoning_parser: str = "auto"
     """How the model marks its thinking: likewise; with "none" thinking stays in the content."""
+
+    early_stopping_text: str | None = None
+    """What closes a thought at its ``thinking_budget``, up to the closing mark; None: that mark alone."""
 
     retry_after_s: int = 1
     """What a refused client is told to wait, in seconds."""
@@ -194,7 +199,7 @@ class Limits:
 
         A prompt has at most min(max_input_token_len, max_seq_len - 1, max_position_embeddings, 1048576) tokens.
         """
-        max_seq_len = settings.max_seq_len or max_position_embeddings
+        max_seq_len = min(settings.max_seq_len or max_position_embeddings, max_position_embeddings)
         bounds = [max_seq_len - 1, max_position_embeddings, MAX_PROMPT_TOKENS]
         if settings.max_input_token_len is not None:
             bounds.append(settings.max_input_token_len)

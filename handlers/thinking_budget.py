@@ -38,7 +38,16 @@ def thinking_budget(service: Service, body: ChatCompletionRequest, form: AnswerF
     if family.opening not in ids or family.closing not in ids:
         raise _unsupported(f"{family.closing} is not one token of this model, so that no thought can be ended with it")
     begun = family.always if form.thinking_open is None else form.thinking_open
-    return ThinkingBudget(kwargs.thinking_budget, ids[family.opening], ids[family.closing], begun)
+    ending = _ending(service, family.closing, ids[family.closing])
+    return ThinkingBudget(kwargs.thinking_budget, ids[family.opening], ids[family.closing], begun, ending)
+
+
+def _ending(service: Service, closing: str, closing_id: int) -> tuple[int, ...]:
+    """The tokens of the deployment's early_stopping_text up to the closing mark, which is added where it lacks."""
+    text = (service.settings.early_stopping_text or "").partition(closing)[0]
+    if not text:
+        return ()
+    return (*service.front.tokenizer.encode(text, add_special_tokens=False, parse_special=False), closing_id)
 
 
 def _unsupported(reason: str) -> Problem:

@@ -112,6 +112,11 @@ class Traffic:
         )
 
     @property
+    def averaged(self) -> int:
+        """Requests in the window, of those that had a first token."""
+        return len(self._ttfts_s)
+
+    @property
     def average_ttft_s(self) -> float:
         """Of the window's requests; 0 before the first."""
         return sum(self._ttfts_s) / len(self._ttfts_s) if self._ttfts_s else 0.0

@@ -1,15 +1,16 @@
-"""The mindspec command: serve a model, serve the mock, compare servers, generate the contract's code."""
+"""The mindspec command: serve a model, serve the mock, check a config.json, compare servers, generate code."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from handlers.exit_codes import CONFIG, CRASH_LOOP, WEIGHTS
+from handlers.exit_codes import CRASH_LOOP
+from tools.config.command_line import add_config
 from tools.load.options import add_options
 from tools.server_options import (
     FEATURES,
@@ -17,12 +18,15 @@ from tools.server_options import (
     add_contract,
     add_engine,
     add_life,
+    add_mindie,
     add_watch,
     not_negative,
     read_profile,
 )
 
 if TYPE_CHECKING:
+    from handlers.listeners import Listener
+    from handlers.service import Service
     from handlers.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the process's exit code."""
     given = _parser().parse_args(arguments)
+    given.arguments = arguments
     try:
         code: int = given.run(given)
     except Exception as error:
@@ -41,106 +46,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(given: argparse.Namespace) -> int:
-    """Serve a model folder, or the embedded default model."""
-    from engine.front import EngineSpec, HangLimits, Limits, ProcessFront
-    from engine.multi_front import MultiFront
-    from engine.process import divided
-    from engine.text.tokenizer import tokenizer_from_folder
-    from engine.types import AdapterError
-    from handlers.adapters import adapter_book
-    from handlers.listeners import ListenError, open_listeners
-    from handlers.log_settings import level_number
-    from tools.weights import ensure_default_model
-    from tools.weights_source import WeightsError
+    """Serve a model folder, the model of a config.json, or the embedded default model."""
+    from tools.serving import served
 
-    folder: Path | None = given.model
-    if folder is None:
-        try:
-            folder = ensure_default_model(_say)
-        except WeightsError as error:
-            return _failed(str(error), WEIGHTS)
-    elif not folder.is_dir():
-        return _failed(f"{folder} is not a folder", WEIGHTS)
-    folder = folder.resolve()
-    try:
-        tokenizer = tokenizer_from_folder(folder)
-    except (OSError, ValueError) as error:
-        return _failed(f"the tokenizer of {folder.name} cannot be used: {error}", WEIGHTS)
-    name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
-    settings = replace(_settings(given, name), weights_name=folder.name)
-    spec = EngineSpec(
-        "engine.packed_loader:load_executor",
-        {
-            "path": str(folder),
-            "dtype": given.dtype,
-            "page_size": given.cache_block_size,
-            "memory_bytes": None if given.npu_mem_size is None else int(given.npu_mem_size * 2**30),
-            "max_batch_size": given.max_batch_size,
-            "max_prefill_batch_size": min(given.max_prefill_batch_size, given.max_batch_size),
-            "max_prefill_tokens": given.max_prefill_tokens,
-            "prefill_chunk_size": given.prefill_chunk_size,
-            "draft_tokens": given.draft_tokens,
-            "deterministic": given.deterministic,
-            "adapters": bool(given.lora or given.lora_dir),
-            "cpu_step": given.cpu_step,
-            "cpu_variant": given.cpu_variant,
-            "cpu_weights": given.cpu_weights,
-        },
-        threads=given.threads,
-        log_level=level_number(settings.logs.level),
-        log_form=settings.logs.form,
-        log_stream=settings.logs.stream,
-        trace=given.trace,
-    )
-    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
-    hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
-    spec = divided(spec, settings.instances)
-    try:
-        fronts = [
-            ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=adapter_book(settings), on_progress=_say)
-            for _ in range(settings.instances)
-        ]
-    except AdapterError as error:
-        return _failed(str(error), CONFIG)
-    try:
-        listeners = open_listeners(settings)
-        for each in fronts:
-            each.begin()
-    except ListenError as error:
-        return _failed(str(error), error.exit_code)
-    except OSError as error:
-        return _failed(f"the engine process cannot be started: {error}", CRASH_LOOP)
-    front = fronts[0] if len(fronts) == 1 else MultiFront(fronts)
-    # The engine loads beside these, which take nearly a second.
-    from handlers.defaults import ModelDefaults
-    from handlers.server import run
-    from handlers.service import Service
+    def parse(defaults: Mapping[str, Any]) -> argparse.Namespace:
+        return _parser(defaults).parse_args(given.arguments)
 
-    return run(Service(settings, front, ModelDefaults.read(folder)), listeners)
+    return _run(lambda: served(given, parse, _settings, os.environ))
 
 
 def _mock(given: argparse.Namespace) -> int:
     """Serve made-up text under the same contract."""
-    from engine.mock_front import MockFront
-    from engine.scheduler import Limits
-    from engine.types import AdapterError
-    from handlers.adapters import adapter_book
-    from handlers.listeners import ListenError, open_listeners
-    from handlers.server import run
-    from handlers.service import Service
+    from tools.serving import mocked
 
-    settings = _settings(given, given.model_name or "mock")
-    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
+    return _run(lambda: mocked(given, _settings))
+
+
+def _run(make: Callable[[], tuple[Service, list[Listener]]]) -> int:
+    from tools.serving import CannotStart
+
     try:
-        adapters = adapter_book(settings)
-    except AdapterError as error:
-        return _failed(str(error), CONFIG)
-    front = MockFront(limits=limits, step_delay_s=given.step_delay_ms / 1000, adapters=adapters)
-    try:
-        listeners = open_listeners(settings)
-    except ListenError as error:
-        return _failed(str(error), error.exit_code)
-    return run(Service(settings, front), listeners)
+        service, listeners = make()
+    except CannotStart as error:
+        print(error, file=sys.stderr)
+        return error.code
+    from handlers.server import run  # late, since an engine may load beside it
+
+    return run(service, listeners)
 
 
 def _generate(given: argparse.Namespace) -> int:
@@ -155,10 +87,6 @@ def _bench(given: argparse.Namespace) -> int:
     from tools.load.command import run
 
     return run(given)
-
-
-DEFAULT_NAME = "SmolLM2-135M-Instruct"
-"""The name of the embedded default model."""
 
 
 def _settings(given: argparse.Namespace, model_name: str) -> Settings:
@@ -183,6 +111,7 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         max_seq_len=given.max_seq_len,
         max_iter_times=given.max_iter_times,
         max_input_token_len=given.max_input_token_len,
+        truncation=given.truncation,
         max_request_length=given.max_request_length,
         max_json_depth=given.max_json_depth,
         max_json_containers=given.max_json_containers,
@@ -194,6 +123,7 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         relaxed_rules=tuple(given.relaxed_rules),
         tool_parser=given.tool_parser,
         reasoning_parser=given.reasoning_parser,
+        early_stopping_text=given.early_stopping_text,
         features=tuple(name for name in profile if name not in MODEL_TYPES),
         model_type=next((name for name in profile if name in MODEL_TYPES), ""),
         chat_template=given.chat_template,
@@ -212,27 +142,27 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
     )
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 def _failed(reason: str, code: int) -> int:
     print(f"mindspec: {reason}", file=sys.stderr)
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParser:
+    """The command line; ``defaults`` of `serve` by option, from a config.json."""
     parser = argparse.ArgumentParser(prog="mindspec", description="An inference server for the MindIE LLM API.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     serve = commands.add_parser("serve", help="serve a model", description=_serve.__doc__)
     serve.add_argument("--model", type=Path, metavar="DIR", help="a model folder; by default the embedded model")
     serve.add_argument("--dtype", default="auto", choices=["auto", "float32", "float16", "bfloat16"])
+    serve.add_argument("--config", type=Path, metavar="FILE", help="MindIE's config.json; options given here win")
     add_engine(serve)
+    add_mindie(serve)
     add_contract(serve)
     add_watch(serve)
     add_life(serve)
     serve.set_defaults(run=_serve, profile=())
+    serve.set_defaults(**(defaults or {}))
 
     mock = commands.add_parser("mock", help="serve made-up text under the same contract", description=_mock.__doc__)
     add_contract(mock)
@@ -253,6 +183,8 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--out", type=Path, default=ROOT / "generated", metavar="DIR")
     generate.add_argument("--check", action="store_true", help="write nothing; fail when something would change")
     generate.set_defaults(run=_generate)
+
+    add_config(commands)
 
     bench = commands.add_parser("bench", help="compare servers under load")
     add_options(bench)

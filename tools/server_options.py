@@ -59,6 +59,35 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     add("--engine-step-limit", type=_above_0, default=3600.0, metavar="S", help="the same, even if it computes")
 
 
+def add_mindie(parser: argparse.ArgumentParser) -> None:
+    """What else of the engine MindIE's config.json can say."""
+    add = parser.add_argument
+    add("--prefix-cache", action=argparse.BooleanOptionalAction, default=True, help="beginnings are computed once")
+    add(
+        "--template-type",
+        choices=["Mix", "Standard"],
+        default="Mix",
+        help="prompts and answers in the same steps, or in steps of their own that take turns",
+    )
+    add("--max-num-partial-prefills", type=_at_least_1, metavar="N", help="prompts of a step that go on in later ones")
+    add("--max-long-partial-prefills", type=_at_least_1, metavar="N", help="long ones among them; others let pass")
+    add(
+        "--long-prefill-token-threshold",
+        type=_at_least_1,
+        default=1024,
+        metavar="TOKENS",
+        help="a longer prompt is a long one",
+    )
+    add("--npu-memory-fraction", type=_fraction, metavar="PART", help="of free memory, for weights, keys and values")
+    add("--trust-remote-code", action="store_true", help="run code that lies beside the weights")
+    add(
+        "--generation-config",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="sampling defaults from the weights",
+    )
+
+
 def add_contract(parser: argparse.ArgumentParser) -> None:
     """The settings that every server has; named as in MindIE's config.json."""
     add = parser.add_argument
@@ -74,6 +103,13 @@ def add_contract(parser: argparse.ArgumentParser) -> None:
     )
     add("--max-iter-times", type=_at_least_1, metavar="TOKENS", help="answer at most; max-seq-len if absent")
     add("--max-input-token-len", type=_at_least_1, metavar="TOKENS", help="prompt at most")
+    add(
+        "--truncation",
+        type=int,
+        choices=[-1, 0, 1],
+        default=0,
+        help="of longer prompts: 0 refuses them, -1 keeps their beginning, 1 their end",
+    )
     add("--max-request-length", type=_above_0, default=40, metavar="MB", help="request body at most")
     add("--max-json-depth", type=_at_least_1, default=100, metavar="LEVELS")
     add("--max-json-containers", type=_at_least_1, default=200_000, metavar="N", help="arrays and objects in a body")
@@ -89,6 +125,7 @@ def add_contract(parser: argparse.ArgumentParser) -> None:
     add("--relaxed-rules", type=_relaxable, default=(), metavar="ID,...", help="rules of the tools family not to apply")
     add("--tool-parser", type=_tool_parser, default="auto", metavar="NAME", help="how the model writes tool calls")
     add("--reasoning-parser", type=_reasoning_parser, default="auto", metavar="NAME", help="how it marks its thinking")
+    add("--early-stopping-text", metavar="TEXT", help="closes a thought at its thinking_budget")
     add("--chat-template", type=_template, metavar="FILE", help="a Jinja file in place of the model's chat template")
     add("--chat-template-dir", type=Path, metavar="DIR", help="folder of template files that requests may name")
     add("--chat-template-time", type=_above_0, default=1.5, metavar="S", help="to render a request's own template")
@@ -230,6 +267,13 @@ def _above_0(text: str) -> float:
     number = _number(text)
     if number <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return number
+
+
+def _fraction(text: str) -> float:
+    number = _above_0(text)
+    if number > 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is above 1")
     return number
 
 

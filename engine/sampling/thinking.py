@@ -1,4 +1,4 @@
-"""A bound on one choice's chain of thought: when it is used up, the token that closes the thought comes next."""
+"""A bound on one choice's chain of thought: when it is used up, the tokens that close the thought come next."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from engine.types import ThinkingBudget
 class ThinkingLimit:
     """Follows one choice's tokens through its thought, which stands at the start of the answer if anywhere."""
 
-    __slots__ = ("_budget", "_left", "_place")
+    __slots__ = ("_budget", "_ending", "_left", "_place")
 
     def __init__(self, budget: ThinkingBudget) -> None:
         """At the start of an answer."""
         self._budget = budget
         self._left = budget.tokens
+        self._ending = budget.ending_ids or (budget.closing_id,)
         self._place = "inside" if budget.begun else "before"
 
     @classmethod
@@ -24,7 +25,7 @@ class ThinkingLimit:
     @property
     def forced(self) -> int | None:
         """The token that must come next; None while any may."""
-        return self._budget.closing_id if self._place == "inside" and self._left <= 0 else None
+        return self._ending[-self._left] if self._place == "inside" and self._left <= 0 else None
 
     def take(self, token_id: int) -> None:
         """The choice goes on with this token."""
@@ -32,5 +33,5 @@ class ThinkingLimit:
             self._place = "inside" if token_id == self._budget.opening_id else "after"
         elif self._place == "inside":
             self._left -= 1
-            if token_id == self._budget.closing_id:
+            if token_id == self._budget.closing_id or -self._left == len(self._ending):
                 self._place = "after"

@@ -96,11 +96,13 @@ class Played:
     steps: int = 0
 
 
-def make(*, eos=(), limits=None, growth_tokens=4, cache_pages=None, shortest_run=SHORTEST_RUN, **runner):
+def make(
+    *, eos=(), limits=None, growth_tokens=4, cache_pages=None, prefix_cache=True, shortest_run=SHORTEST_RUN, **runner
+):
     """(executor, its fake runner)."""
     fake = FakeRunner(eos=eos, **runner)
     cache_bytes = None if cache_pages is None else cache_pages * fake.bytes_per_page
-    options = {"cache_bytes": cache_bytes, "shortest_run": shortest_run}
+    options = {"cache_bytes": cache_bytes, "shortest_run": shortest_run, "prefix_cache": prefix_cache}
     return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, **options), fake
 
 

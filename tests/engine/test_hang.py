@@ -13,6 +13,7 @@ from engine.front import EngineSpec, HangLimits, ProcessFront
 from engine.silence import Silence, cpu_seconds
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.types import EngineError, Request, SamplingParams
+from engine.wire import Ping
 
 LIMITS = HangLimits(hang_timeout_s=8, step_limit_s=40)
 """So a look every 2 seconds."""
@@ -111,5 +112,37 @@ async def test_an_engine_that_hangs_after_all_requests_were_given_up_is_found_to
         await asyncio.wait_for(front.wait_ready(), 30)
         (deltas,) = [deltas async for deltas in front.submit(Request("r", (1,), SamplingParams(max_tokens=1)))]
         assert deltas[0].finish_reason == "length"
+    finally:
+        await front.stop()
+
+
+async def test_an_idle_engine_that_is_stopped_is_found_without_a_request():
+    """It is asked for a sign of life, and started again when none comes."""
+    front = ProcessFront(mock_tokenizer(), EngineSpec("engine.mock:make_executor"), hang=HangLimits(0.2, NEVER))
+    await front.start()
+    try:
+        await asyncio.wait_for(front.wait_ready(), 30)
+        os.kill(front.pid, signal.SIGSTOP)
+        async with asyncio.timeout(30):
+            while not front.counts.engine_restarts:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
+        await asyncio.wait_for(front.wait_ready(), 30)
+    finally:
+        await front.stop()
+
+
+async def test_an_idle_engine_that_answers_is_left_alone():
+    """Many questions, no restart."""
+    front = ProcessFront(mock_tokenizer(), EngineSpec("engine.mock:make_executor"), hang=HangLimits(2.0, NEVER))
+    await front.start()
+    try:
+        await asyncio.wait_for(front.wait_ready(), 30)
+        pid, asked = front.pid, front._send
+        questions = []
+        front._send = lambda command: (questions.append(command), asked(command))[1]
+        async with asyncio.timeout(30):
+            while questions.count(Ping()) < 4:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
+        assert (front.pid, front.counts.engine_restarts) == (pid, 0)
     finally:
         await front.stop()

@@ -18,6 +18,25 @@ def budget(tokens: int, begun: bool = True) -> ThinkingBudget:
 
 
 @pytest.mark.parametrize(
+    ("taken", "forced"),
+    [
+        ([5], None),
+        ([5, 6], 7),
+        ([5, 6, 7], 8),
+        ([5, 6, 7, 8], CLOSING),
+        ([5, 6, 7, 8, CLOSING], None),
+        ([5, CLOSING, 9, 9, 9], None),
+    ],
+)
+def test_the_deployments_words_come_before_the_closing_mark(taken: list[int], forced: int | None) -> None:
+    """After the second token: 7, 8 and the mark, one after the other."""
+    limit = ThinkingLimit(ThinkingBudget(2, OPENING, CLOSING, begun=True, ending_ids=(7, 8, CLOSING)))
+    for token_id in taken:
+        limit.take(token_id)
+    assert limit.forced == forced
+
+
+@pytest.mark.parametrize(
     ("taken", "begun", "forced"),
     [
         ([], True, None),

@@ -225,6 +225,7 @@ def test_a_trace_is_there_for_who_asks(tmp_path: Path) -> None:
     """--trace shows where the failure came from."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     (tmp_path / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    (tmp_path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")  # whole, and without a tensor
     done = command("serve", "--model", str(tmp_path), "--port", "0", "--dtype", "float32", "--trace")
 
     assert done.returncode == 66

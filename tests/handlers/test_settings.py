@@ -14,7 +14,7 @@ from handlers.settings import Limits, Settings
     [
         ({}, Limits(max_seq_len=2048, max_iter_times=2048, max_prompt_tokens=2047)),
         ({"max_seq_len": 100}, Limits(100, 100, 99)),
-        ({"max_seq_len": 4096}, Limits(4096, 4096, 2048)),
+        ({"max_seq_len": 4096}, Limits(2048, 2048, 2047)),
         ({"max_iter_times": 8}, Limits(2048, 8, 2047)),
         ({"max_input_token_len": 10}, Limits(2048, 2048, 10)),
     ],

@@ -13,15 +13,18 @@ from engine.types import AnswerForm, ThinkingBudget
 from generated.models import ChatCompletionRequest
 from handlers.errors import Problem
 from handlers.service import Service
+from handlers.settings import Settings
 from handlers.thinking_budget import PARAM, thinking_budget
 
 TOKENIZER = mock_tokenizer(special_tokens=("<think>", "</think>"))
 IDS = {text: token_id for token_id, text in TOKENIZER.added_tokens.items()}
 
 
-def service(*, told: bool = False, tokenizer: Any = TOKENIZER) -> Service:
+def service(*, told: bool = False, tokenizer: Any = TOKENIZER, text: str | None = None) -> Service:
     """As much of a deployment as is asked."""
-    return cast(Service, SimpleNamespace(forces_tool_calls=told, front=SimpleNamespace(tokenizer=tokenizer)))
+    settings = Settings(model_name="m", early_stopping_text=text)
+    front = SimpleNamespace(tokenizer=tokenizer)
+    return cast(Service, SimpleNamespace(forces_tool_calls=told, front=front, settings=settings))
 
 
 def chat(**members: Any) -> ChatCompletionRequest:
@@ -44,6 +47,15 @@ def test_the_engine_is_told_the_marks_and_where_the_thought_begins(
     form = AnswerForm(thinking=family, thinking_open=prompt_open)
     found = thinking_budget(service(), BOUNDED, form)
     assert found == ThinkingBudget(9, IDS["<think>"], IDS["</think>"], begun)
+
+
+@pytest.mark.parametrize("text", ["Enough.", "Enough.</think>", "Enough.</think>\n\n"])
+def test_the_deployments_text_ends_with_the_closing_mark(text: str) -> None:
+    """The mark is added where it lacks, and what comes after it is left to the model."""
+    found = thinking_budget(service(text=text), BOUNDED, AnswerForm(thinking="qwen3", thinking_open=True))
+    assert found is not None
+    assert TOKENIZER.decode(found.ending_ids, skip_special_tokens=False) == "Enough.</think>"
+    assert found.ending_ids[-1] == IDS["</think>"]
 
 
 def test_a_prompt_that_closed_the_thought_needs_no_bound() -> None:

@@ -78,9 +78,9 @@ def test_a_bad_option_ends_with_a_sentence(
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """serve --model with a wrong path fails before anything is loaded, with the code of missing weights."""
+    """serve --model with a wrong path fails before anything is loaded, with the exit code of weights."""
     assert main(["serve", "--model", str(tmp_path / "none")]) == 66
-    assert "is not a folder" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"mindspec: there is no folder {tmp_path / 'none'}\n"
 
 
 def test_serve_takes_no_profile() -> None:

@@ -50,5 +50,5 @@ def test_a_server_with_impossible_adapters_does_not_start(
     options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 1 and one sentence."""
-    assert main(["mock", *options]) == 1
+    assert main(["mock", *options]) == 78
     assert capsys.readouterr().err == f"mindspec: {sentence}\n"

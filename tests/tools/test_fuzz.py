@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import subprocess
@@ -91,11 +92,20 @@ def _writes_another_page(real: Callable[..., Any]) -> Callable[..., Any]:
     return copy_pages
 
 
+def _refuses_nothing(real: Callable[..., Any]) -> Callable[..., Any]:
+    def copy_pages(self: NativeRunner, source: Any, target: Any) -> None:
+        with contextlib.suppress(ValueError):
+            real(self, source, target)
+
+    return copy_pages
+
+
 @pytest.mark.parametrize(
     ("method", "fault", "said"),
     [
         ("run", _other_bits_in_company, "a row has other bits alone than in company"),
         ("copy_pages", _writes_another_page, "were changed, which nobody wrote"),
+        ("copy_pages", _refuses_nothing, "taken for valid"),
     ],
 )
 def test_a_fault_is_found(
@@ -104,13 +114,6 @@ def test_a_fault_is_found(
     """One that breaks a law without touching memory that is not its own."""
     monkeypatch.setattr(NativeRunner, method, fault(getattr(NativeRunner, method)))
     with pytest.raises(AssertionError, match=said):
-        run_round(small(), library, 0, Counter(), examples=30)
-
-
-def test_a_missing_check_is_found(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one that would have cost nothing but a wrong answer: a page that is read and written."""
-    monkeypatch.setattr("engine.native.runner.np.intersect1d", lambda *given: [])
-    with pytest.raises(AssertionError, match="a page that is source and target: taken for valid"):
         run_round(small(), library, 0, Counter(), examples=30)
 
 

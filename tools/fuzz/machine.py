@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.plan import Plan, Span
 from tools.fuzz import selection
 from tools.fuzz.subject import Subject
-from tools.fuzz.wrong import WRONG_COPIES, WRONG_PLANS
+from tools.fuzz.wrong import WRONG_BEGINNINGS, WRONG_COPIES, WRONG_PLANS
 
 MAX_ROWS = 640
 """Rows of one step: more than one pass of the native step holds."""
@@ -110,9 +110,13 @@ class NativeMachine(RuleBasedStateMachine):
         if kept % self.subject.runner.page_size:
             child.pages.append(self.free.pop(draw.randrange(len(self.free))))
             before = self.subject.memory.clone()
-            self.subject.runner.copy_pages([parent.pages[shared]], [child.pages[-1]])
-            self._only_changed(before, {child.pages[-1]})
-            assert torch.equal(self.subject.memory[child.pages[-1]], before[parent.pages[shared]]), "a copy differs"
+            source, target = parent.pages[shared], child.pages[-1]
+            if part := draw.random() < 0.5:
+                self.subject.runner.copy_beginning(source, target, kept % self.subject.runner.page_size)
+            else:
+                self.subject.runner.copy_pages([source], [target])
+            self._only_changed(before, {target})
+            assert part or torch.equal(self.subject.memory[target], before[source]), "a copy differs"
         # Its prefix stays as long as it does: the parent may not go, nor write there, which it never does.
         self.sequences.append(child)
         self.counts["forks"] += 1
@@ -157,6 +161,12 @@ class NativeMachine(RuleBasedStateMachine):
         """Likewise."""
         source, target = WRONG_COPIES[kind](random.Random(seed), self.subject)
         self._refused(kind, lambda: self.subject.runner.copy_pages(source, target))
+
+    @rule(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(sorted(WRONG_BEGINNINGS)))
+    def wrong_beginning(self, seed: int, kind: str) -> None:
+        """Likewise."""
+        source, target, tokens = WRONG_BEGINNINGS[kind](random.Random(seed), self.subject)
+        self._refused(kind, lambda: self.subject.runner.copy_beginning(source, target, tokens))
 
     @precondition(lambda self: self.free)
     @rule(seed=st.integers(0, 2**32 - 1))

@@ -12,6 +12,7 @@ from tools.fuzz.subject import Subject
 _FAR = (2**15, 2**31 - 1, 2**31, 2**32, 2**32 + 1, 2**63 - 1, 2**63, 2**64, 2**64 + 1, 2**100)
 
 WrongPlan = Callable[[random.Random, Subject], Span]
+WrongBeginning = Callable[[random.Random, Subject], tuple[int, int, int]]
 WrongCopy = Callable[[random.Random, Subject], tuple[list[int], list[int]]]
 
 
@@ -121,4 +122,31 @@ WRONG_COPIES: dict[str, WrongCopy] = {
     "a target out of bounds": _wrong_target,
     "lists of different lengths": _unlike,
     "a page that is source and target": _onto_itself,
+}
+
+
+def _beginning(draw: random.Random, subject: Subject) -> tuple[int, int, int]:
+    page, other = (draw.randrange(subject.runner.num_pages) for _ in range(2))
+    return page, other, draw.randint(1, subject.runner.page_size)
+
+
+def _beginning_source(draw: random.Random, subject: Subject) -> tuple[int, int, int]:
+    _, target, tokens = _beginning(draw, subject)
+    return outside(draw, subject.runner.num_pages), target, tokens
+
+
+def _beginning_target(draw: random.Random, subject: Subject) -> tuple[int, int, int]:
+    source, _, tokens = _beginning(draw, subject)
+    return source, outside(draw, subject.runner.num_pages), tokens
+
+
+def _beginning_tokens(draw: random.Random, subject: Subject) -> tuple[int, int, int]:
+    source, target, _ = _beginning(draw, subject)
+    return source, target, draw.choice([0, outside(draw, subject.runner.page_size + 1)])
+
+
+WRONG_BEGINNINGS: dict[str, WrongBeginning] = {
+    "a beginning's source out of bounds": _beginning_source,
+    "a beginning's target out of bounds": _beginning_target,
+    "no beginning of so many tokens": _beginning_tokens,
 }

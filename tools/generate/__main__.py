@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tools.contract.corpus import build, dump
 from tools.contract.package import load_package
+from tools.generate.config import config_files
 from tools.generate.fields import defaults_source, fields_source
 from tools.generate.lint import check_behaviour, check_fields
 from tools.generate.load import Finding, SpecError, load
@@ -21,10 +22,17 @@ from tools.generate.write import drift, formatted, render, write
 ROOT = Path(__file__).resolve().parent.parent.parent
 SPEC = ROOT / "spec" / "openapi.yaml"
 OUT = ROOT / "generated"
+CONFIG_SCHEMA = "config.schema.yaml"
+"""The schema of the server's own configuration, where it lies beside the spec."""
+DOCUMENT = "config.md"
+"""Its documentation, which is written beside it."""
 
 
 def generate(spec_path: Path) -> dict[str, str]:
     """The text of every file that the spec gives, by name; nothing is written.
+
+    Where a ``config.schema.yaml`` lies beside it, the files of that are among them. Its documentation, ``config.md``,
+    belongs beside the schema; see ``run``.
 
     Raises:
         SpecError: the spec is wrong; carries all findings.
@@ -45,7 +53,12 @@ def generate(spec_path: Path) -> dict[str, str]:
     cases, wrong = build(contract, package)
     if wrong:
         raise SpecError(document.path, [Finding(1, f"the models do not follow the spec: {line}") for line in wrong])
-    return {**files, "corpus.json": dump(cases)}
+    files["corpus.json"] = dump(cases)
+    schema = spec_path.parent / CONFIG_SCHEMA
+    if schema.is_file():
+        more, files[DOCUMENT] = config_files(schema, files)
+        files.update(more)
+    return files
 
 
 def _python(contract: Contract) -> dict[str, str]:
@@ -77,10 +90,12 @@ def run(spec_path: Path | str = SPEC, out_dir: Path | str = OUT, check: bool = F
         count = f"{len(error.findings)} finding{'s' * (len(error.findings) != 1)}"
         print(f"{error}\n{count}; nothing was written", file=sys.stderr)
         return 1
+    document = {name: files.pop(name) for name in (DOCUMENT,) if name in files}
+    beside = Path(spec_path).parent
     if not check:
-        print(f"{out}: {', '.join(write(files, out)) or 'nothing to change'}")
+        print(f"{out}: {', '.join(write(files, out) + write(document, beside)) or 'nothing to change'}")
         return 0
-    difference = drift(files, out)
+    difference = "\n".join(filter(None, (drift(files, out), drift(document, beside))))
     if difference:
         print(difference)
         print(f"{out} does not match {spec_path}; run `mindspec generate`", file=sys.stderr)

@@ -29,7 +29,7 @@ def check_fields(contract: Contract) -> None:
             if member.schema:  # what a dead reference gives is empty, and has been noted
                 for message, blocks in _member(model, member, model.name in requests):
                     document.complain(member.where, message, blocks=blocks)
-        _rules(contract, model)
+        check_rules(contract, model)
         for index, step in enumerate(model.normalise):
             for message in _normalisation(contract, model, step):
                 document.complain((*model.where, "x-normalize", index), message)
@@ -53,7 +53,7 @@ def _member(model: Model, member: Member, request: bool) -> Iterator[tuple[str, 
         yield f"{name} is optional and refuses null; add null to its type or require it", False
     if request and len(kinds) != len(set(kinds)):
         yield f"{name} has two alternatives of one JSON type; merge them", True
-    for branch in _branches(member.shape):
+    for branch in branches(member.shape):
         limits = branch.limits
         for word in (word for word in LOW + HIGH if isinstance(limits.get(word), str)):
             yield f"{name} has the text {limits[word]!r} as {word}; write a number", True
@@ -67,13 +67,15 @@ def _member(model: Model, member: Member, request: bool) -> Iterator[tuple[str, 
             yield f"{name} has a pattern that is no regular expression; correct it", True
 
 
-def _branches(shape: Shape) -> Iterator[Branch]:
+def branches(shape: Shape) -> Iterator[Branch]:
+    """What a shape allows, the items of lists too."""
     for branch in shape.branches:
         yield branch
-        yield from _branches(branch.items) if branch.items is not None else ()
+        yield from branches(branch.items) if branch.items is not None else ()
 
 
-def _rules(contract: Contract, model: Model) -> None:
+def check_rules(contract: Contract, model: Model) -> None:
+    """Find what is wrong with the rules of a schema as they are written."""
     names, complain = [rule.id for rule in model.rules], contract.document.complain
     for rule in model.rules:
         if names.count(rule.id) > 1:

@@ -24,8 +24,8 @@ _PLACEHOLDER_CONFIG = "    model_config = ConfigDict(\n        arbitrary_types_a
 """What datamodel-code-generator adds for types that it does not know."""
 
 
-def models_source(contract: Contract) -> str:
-    """The text of models.py, not yet formatted.
+def models_source(contract: Contract, template: str = "models.py.j2") -> str:
+    """The text of models.py, or of another module of models, not yet formatted.
 
     Raises:
         RuntimeError: datamodel-code-generator gave something else than one module.
@@ -50,7 +50,7 @@ def models_source(contract: Contract) -> str:
         raise RuntimeError(f"datamodel-code-generator gave {type(module).__name__} where one module was expected")
     text = module[module.index("\nclass ") :].replace(_PLACEHOLDER_CONFIG, "")
     classes = re.sub(r"(Slot\d+_)(?: \| None = None)?", lambda found: slots[found.group(1)], text)
-    return render("models.py.j2", classes=classes)
+    return render(template, classes=classes)
 
 
 def _schema(model: Model, slots: dict[str, str]) -> dict[str, Any]:

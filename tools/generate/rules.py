@@ -12,10 +12,10 @@ from tools.generate.write import render
 _TYPES = {"string": "str", "list": "list", "boolean": "bool", "integer": "int", "number": "float"}
 
 
-def rules_source(contract: Contract) -> str:
-    """The text of rules.py, not yet formatted. The rules must compile (lint has seen to it)."""
+def rules_source(contract: Contract, template: str = "rules.py.j2") -> str:
+    """The text of rules.py, or of another module of rules, not yet formatted. They must compile (lint sees to it)."""
     return render(
-        "rules.py.j2",
+        template,
         models=[model for model in contract.models.values() if model.rules],
         obeying=_with(contract, lambda model: bool(model.rules)),
         normal=_with(contract, lambda model: bool(model.normalise)),

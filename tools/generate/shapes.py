@@ -24,7 +24,8 @@ LIMITS = {
 """The keywords that limit a value, by kind."""
 STRUCTURE = {"type", "items", "oneOf", "anyOf", "properties", "required", "additionalProperties", "$ref"}
 NOTES = {"description", "title", "default", "example", "examples", "deprecated", "format",
-         "x-source", "x-base", "x-validations", "x-normalize"}  # fmt: skip
+         "x-source", "x-base", "x-validations", "x-normalize",
+         "x-meaning", "x-effect", "x-default", "x-environment", "x-reload", "x-words"}  # fmt: skip
 RULE_NEEDS, RULE_MAY_HAVE = {"rule", "message", "fields", "example_ok", "example_bad"}, {"id", "profile", "relaxable"}
 _SHAPED: dict[str, Callable[[Any], bool]] = {
     "enum": lambda value: all(item is None or isinstance(item, str) for item in value),

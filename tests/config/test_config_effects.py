@@ -1,0 +1,220 @@
+"""Every honoured key of config.json changes what a request or a probe is answered: one row each."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from config_probes import (
+    Probe,
+    averaged,
+    beside,
+    cached,
+    called,
+    completes,
+    deep_body,
+    error_form,
+    greedy,
+    half_used,
+    instances,
+    kept,
+    large_body,
+    last_event,
+    late,
+    listens,
+    loading,
+    logged,
+    metrics,
+    mocked,
+    models,
+    pages,
+    prompt_tokens,
+    said_at_the_end,
+    steps,
+    thought,
+    timeouts,
+    tokens,
+    two_choices_with_tools,
+)
+from config_samples import DEPLOY, GONE, MOCK, MODEL, SCHEDULE, changed, written
+from config_server import TEMPLATE, make, save_weights, served
+
+from engine.text.byte_tokenizer import mock_tokenizer
+from tests.engine.peft_adapters import save
+from tests.engine.tiny_models import build
+
+TINY: dict[str, Any] = changed(
+    MOCK,
+    {
+        MODEL: {"modelName": "tiny", "modelWeightPath": "weights", "npuMemSize": 1},
+        f"{SCHEDULE}.cacheBlockSize": 16,
+    },
+)
+"""A model of 256 positions; see config_server.py."""
+THINKS = {f"{MODEL}.models.llama.enable_reasoning": True}
+CACHED = {f"{MODEL}.plugin_params": '{"plugin_type": "prefix_cache"}'}
+LORAS = {f"{DEPLOY}.maxLoras": 2, f"{DEPLOY}.maxLoraRank": 8, f"{DEPLOY}.loraDirectory": "adapters"}
+PORT = {"ServerConfig.port": 21025}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A change, and what the probe says before and after it."""
+
+    key: str
+    changes: dict[str, Any]
+    probe: Probe
+    before: Any
+    after: Any
+    base: dict[str, Any] = field(default_factory=lambda: MOCK)
+    also: dict[str, Any] = field(default_factory=dict)
+    """Changes that hold before, too."""
+    before_environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    """Of the change."""
+
+    def __str__(self) -> str:
+        return f"{self.key}={next(iter((self.changes or self.environment).values()))}"[:80]
+
+
+ROWS = [
+    Row("ipAddress", {"ServerConfig.ipAddress": "127.0.0.5"}, listens("business"), "127.0.0.1:21025",
+        "127.0.0.5:21025", also=PORT),
+    Row("port", {"ServerConfig.port": 21026}, listens("business"), "127.0.0.1:21025", "127.0.0.1:21026", also=PORT),
+    Row("MIES_CONTAINER_IP", {}, listens("business"), "127.0.0.6:21025", "127.0.0.5:21025", environment={
+        "MIES_CONTAINER_IP": "127.0.0.5"}, also={**PORT, "ServerConfig.ipAddress": "127.0.0.6"}),
+    Row("managementIpAddress", {"ServerConfig.managementIpAddress": "127.0.0.5"}, listens("management"),
+        "127.0.0.1:21025", "127.0.0.5:21025", also=PORT),
+    Row("MIES_CONTAINER_MANAGEMENT_IP", {}, listens("metrics"), "127.0.0.6:21025", "127.0.0.5:21025", environment={
+        "MIES_CONTAINER_MANAGEMENT_IP": "127.0.0.5"}, also={**PORT, "ServerConfig.managementIpAddress": "127.0.0.6"}),
+    Row("managementPort", {"ServerConfig.managementPort": 21026}, listens("management"), "127.0.0.1:21025",
+        "127.0.0.1:21026", also=PORT),
+    Row("metricsPort", {"ServerConfig.metricsPort": 21027}, listens("metrics"), "127.0.0.1:21026", "127.0.0.1:21027",
+        also={**PORT, "ServerConfig.managementPort": 21026}),
+    Row("npuUsageThreshold", {"ServerConfig.HealthCheckConfig.npuUsageThreshold": 60}, half_used, 503, 500,
+        also={"ServerConfig.HealthCheckConfig.npuUsageThreshold": 40}),
+    Row("modelInstanceNumber", {"BackendConfig.modelInstanceNumber": 2}, instances, 1, 2, TINY),
+    Row("fullTextEnabled", {"ServerConfig.fullTextEnabled": True}, last_event,
+        ["choices", "created", "id", "model", "object", "usage"],
+        ["choices", "created", "full_text", "id", "model", "object", "usage"]),
+    Row("openAiSupport", {"ServerConfig.openAiSupport": "openai"}, error_form,
+        ["code", "error", "error_type", "param"], ["error"]),
+    Row("tokenTimeout", {"ServerConfig.tokenTimeout": 1}, late,
+        "The answer was not complete within 2 sits setting e2eTimeout)", "No token came within 1 sits setting "
+        "tokenTimeout)", also={"ServerConfig.e2eTimeout": 2}),
+    Row("e2eTimeout", {"ServerConfig.e2eTimeout": 1}, late, "No token came within 2 sits setting tokenTimeout)",
+        "The answer was not complete within 1 sits setting e2eTimeout)", also={"ServerConfig.tokenTimeout": 2}),
+    Row("EnableDynamicAdjustTimeoutConfig", {"EnableDynamicAdjustTimeoutConfig": True}, timeouts, [7, 8],
+        [3600, 65535], also={"ServerConfig.tokenTimeout": 7, "ServerConfig.e2eTimeout": 8}),
+    Row("maxRequestLength", {"ServerConfig.maxRequestLength": 1}, large_body, 424, 413),
+    Row("maxJsonDepth", {"ServerConfig.maxJsonDepth": 10}, deep_body, 200, 422),
+    Row("strictUnknown", {"ServerConfig.strictUnknown": True}, completes(unknown=1), 200, 422),
+    Row("relaxedRules", {"ServerConfig.relaxedRules": ["tools-exclude-n"]},
+        two_choices_with_tools, 422, 200),
+    Row("compatRefusals", {"ServerConfig.compatRefusals": True}, completes(logprobs=1), 200, 422, also=CACHED),
+    Row("maxSeqLen", {f"{DEPLOY}.maxSeqLen": 20}, tokens, 100, 10),
+    Row("maxSeqLen from the weights", {f"{DEPLOY}.maxSeqLen": 20}, completes(prompt=[65] * 20), 200, 424, TINY),
+    Row("maxInputTokenLen", {f"{DEPLOY}.maxInputTokenLen": 5}, completes(prompt=[65] * 6), 200, 424),
+    *(Row("truncation", {f"{DEPLOY}.truncation": value}, kept(ask), "424 neither", f"200 {part}",
+          also={f"{DEPLOY}.maxInputTokenLen": 4})
+      for ask in ("prompt", "messages") for value, part in ((-1, "beginning"), (True, "beginning"), (1, "end"))),
+    Row("truncation", {f"{DEPLOY}.truncation": False}, kept("prompt"), "200 end", "424 neither",
+        also={f"{DEPLOY}.maxInputTokenLen": 4, f"{DEPLOY}.truncation": 1}),
+    Row("maxLoras", {f"{DEPLOY}.maxLoras": 1}, loading, [200, 200], [200, 503], TINY, also=LORAS),
+    Row("maxLoraRank", {f"{DEPLOY}.maxLoraRank": 2}, loading, [200, 200], [503, 503], TINY, also=LORAS),
+    Row("loraDirectory", {f"{DEPLOY}.loraDirectory": GONE}, loading, [200, 200], [404, 404], TINY, also=LORAS),
+    Row("LoraModules", {f"{DEPLOY}.LoraModules": [{"name": "french", "path": "adapters/french",
+        "baseModelName": "tiny"}]}, models, ["tiny"], ["tiny", "french"], TINY),
+    Row("modelInstanceType", {f"{MODEL}.modelInstanceType": "StandardMock"},
+        mocked, False, True, TINY),
+    Row("modelName", {f"{MODEL}.modelName": "other"}, models, ["mock"], ["other"]),
+    Row("npuMemSize", {f"{MODEL}.npuMemSize": 2}, pages, 256, 512, TINY),
+    Row("enable_reasoning", THINKS, thought, False, True, TINY),
+    Row("chat_template", {f"{MODEL}.models.llama.chat_template": "templates/short.jinja"}, prompt_tokens, 26, 1, TINY),
+    Row("early_stopping_text", {f"{MODEL}.models.llama.early_stopping_text": "Enough."},
+        said_at_the_end, False, True, TINY, also=THINKS),
+    Row("tool_call_parser", {f"{MODEL}.models.any.tool_call_options.tool_call_parser": "llama3"}, called, ["f"], [],
+        also={f"{MODEL}.models.any.tool_call_options.tool_call_parser": "qwen3"}),
+    Row("plugin_params", CACHED, cached, 0, 32, TINY),
+    Row("cacheBlockSize", {f"{SCHEDULE}.cacheBlockSize": 32}, pages, 256, 128, TINY),
+    Row("templateType", {f"{SCHEDULE}.templateType": "Standard"}, beside, 2, 1, TINY),
+    Row("maxPrefillBatchSize", {f"{SCHEDULE}.maxPrefillBatchSize": 1}, steps(10, 10), [1, 1], [1, 2], TINY),
+    Row("maxPrefillBatchSize", {f"{SCHEDULE}.maxPrefillBatchSize": 0}, steps(10, 10), [1, 2], [1, 1], TINY,
+        also={f"{SCHEDULE}.maxPrefillBatchSize": 1}),
+    Row("maxPrefillTokens", {f"{SCHEDULE}.maxPrefillTokens": 10}, steps(20, 10), [1, 1], [2, 3], TINY),
+    Row("maxBatchSize", {f"{SCHEDULE}.maxBatchSize": 1}, steps(10, 10), [1, 1], [1, 5], TINY),
+    Row("maxIterTimes", {f"{SCHEDULE}.maxIterTimes": 7}, tokens, 100, 7),
+    Row("maxN", {f"{SCHEDULE}.maxN": 2}, completes(n=3, temperature=1), 200, 422),
+    Row("prefillChunkSize", {f"{SCHEDULE}.prefillChunkSize": 10}, steps(40, 3), [1, 1], [4, 1], TINY),
+    Row("maxNumPartialPrefills", {f"{SCHEDULE}.maxNumPartialPrefills": 1}, steps(30, 30, 3), [3, 3, 4], [3, 5, 1], TINY,
+        also={f"{SCHEDULE}.prefillChunkSize": 10, f"{SCHEDULE}.maxPrefillTokens": 20}),
+    Row("maxLongPartialPrefills", {f"{SCHEDULE}.maxLongPartialPrefills": 1}, steps(30, 30, 3), [3, 3, 4], [3, 5, 1],
+        TINY, also={f"{SCHEDULE}.prefillChunkSize": 10, f"{SCHEDULE}.maxPrefillTokens": 20,
+                    f"{SCHEDULE}.longPrefillTokenThreshold": 20}),
+    Row("longPrefillTokenThreshold", {f"{SCHEDULE}.longPrefillTokenThreshold": 19}, steps(20, 20, 3), [2, 2, 3],
+        [2, 3, 1], TINY, also={f"{SCHEDULE}.prefillChunkSize": 10, f"{SCHEDULE}.maxPrefillTokens": 20,
+                               f"{SCHEDULE}.maxLongPartialPrefills": 1, f"{SCHEDULE}.longPrefillTokenThreshold": 20}),
+    Row("LogConfig", {"LogConfig.dynamicLogLevel": "error"}, logged, "INFO", "ERROR"),
+    Row("dynamicLogLevelValidHours", {"LogConfig.dynamicLogLevelValidHours": 1}, logged, "ERROR", "INFO",
+        also={"LogConfig.dynamicLogLevel": "error", "LogConfig.dynamicLogLevelValidHours": 168,
+              "LogConfig.dynamicLogLevelValidTime": "{two hours ago}"}),
+    Row("MINDIE_LOG_LEVEL", {}, logged, "INFO", "DEBUG", environment={"MINDIE_LOG_LEVEL": "DEBUG"}),
+    Row("DYNAMIC_AVERAGE_WINDOW_SIZE", {}, averaged, 3, 2, environment={"DYNAMIC_AVERAGE_WINDOW_SIZE": "2"}),
+    Row("MIES_SERVICE_MONITOR_MODE", {}, metrics, 200, 404, environment={"MIES_SERVICE_MONITOR_MODE": "0"}),
+    Row("REMOVE_GENERATION_CONFIG_DICT", {}, greedy, True, False, TINY, environment={
+        "REMOVE_GENERATION_CONFIG_DICT": "1"}),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weights, others, an adapter of rank 4 and a template, for the paths of the rows."""
+    made = tmp_path_factory.mktemp("deployment")
+    save_weights(made / "weights")
+    save_weights(made / "others", seed=2)
+    save(
+        build("llama", 1, mock_tokenizer(TEMPLATE, ("<think>", "</think>")).vocab_size), made / "adapters" / "french", 3
+    )
+    (made / "templates").mkdir()
+    (made / "templates" / "short.jinja").write_text("x")
+    return made
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """The log level that a row sets is taken back."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)
+
+
+def file_of(folder: Path, config: dict[str, Any], name: str = "config.json") -> Path:
+    """A file in the folder of the deployment."""
+    past = (datetime.now() - timedelta(hours=2)).strftime("%Y-%m-%d %H:%M:%S")
+    return written(folder, json.dumps(config).replace("{two hours ago}", past), name)
+
+
+def test_an_address_of_all_zeros_needs_the_file_s_word(folder: Path) -> None:
+    """allowAllZeroIpListening; the fault without it stands in test_config_faults.py."""
+    zeros = {"ServerConfig.ipAddress": "0.0.0.0", "ServerConfig.allowAllZeroIpListening": True}
+    assert make(file_of(folder, changed(MOCK, zeros))).settings.planes.allow_all_zero
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.usefixtures("quiet")
+async def test_a_key_changes_what_is_answered(row: Row, folder: Path) -> None:
+    """The probe of the row, before and after its change."""
+    before = changed(row.base, row.also)
+    found = []
+    for config, environment in ((before, {}), (changed(before, row.changes), row.environment)):
+        logging.getLogger().setLevel(logging.WARNING)
+        async with served(file_of(folder, config), environment=environment) as server:
+            found.append(await row.probe(server))
+    assert found == [row.before, row.after]

@@ -1,0 +1,228 @@
+"""Makes the service of `mindspec serve` and `mindspec mock` from what the command line and a config.json say."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.front import EngineSpec, HangLimits, Limits, ProcessFront
+from engine.lora_book import AdapterBook
+from engine.machine_memory import fraction_bytes
+from engine.multi_front import MultiFront
+from engine.process import divided
+from engine.text.tokenizer import TextTokenizer, tokenizer_from_folder
+from engine.types import AdapterError
+from handlers import exit_codes
+from handlers.adapters import adapter_book
+from handlers.listeners import Listener, ListenError, open_listeners
+from handlers.log_settings import level_number
+from tools.config.weights import WeightsProblem, weights_facts
+
+if TYPE_CHECKING:
+    from handlers.config_file import ConfigFile
+    from handlers.service import Service
+    from handlers.settings import Settings
+    from tools.config.options import Chosen
+
+DEFAULT_NAME: Final = "SmolLM2-135M-Instruct"
+"""The name of the embedded default model."""
+
+Parse = Callable[[Mapping[str, Any]], argparse.Namespace]
+"""Reads the command line again, with other defaults."""
+MakeSettings = Callable[[argparse.Namespace, str], "Settings"]
+
+
+PATH_VARIABLE: Final = "MIES_CONFIG_JSON_PATH"
+"""Names the config.json where the command line names neither it nor a model."""
+
+
+class CannotStart(Exception):
+    """The server cannot start; the message is for the operator."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def served(
+    given: argparse.Namespace, parse: Parse, make_settings: MakeSettings, environment: Mapping[str, str]
+) -> tuple[Service, list[Listener]]:
+    """The service that a command line asks for, not yet started, and where it will listen.
+
+    Raises:
+        CannotStart: with the exit code.
+    """
+    chosen = _configured(given, environment)
+    if chosen is None:
+        return _modelled(given, make_settings)
+    from tools.config.options import is_mock
+    from tools.config.start import start_lines
+
+    for line in start_lines(chosen):
+        _say(line)
+    first, given = given, parse(chosen.options)
+    make = mocked if is_mock(chosen.file) else _modelled
+    service, listeners = make(given, make_settings)
+    service.background.append(_watch(service, chosen.file, first, parse, make_settings, environment))
+    return service, listeners
+
+
+def _configured(given: argparse.Namespace, environment: Mapping[str, str]) -> Chosen | None:
+    if given.config is None and PATH_VARIABLE not in environment:
+        return None
+    from handlers.config_file import ConfigError
+    from tools.config.start import configured
+
+    try:
+        return configured(given, environment)
+    except ConfigError as error:
+        raise CannotStart(exit_codes.CONFIG, str(error)) from None
+    except WeightsProblem as error:
+        raise CannotStart(exit_codes.WEIGHTS, f"mindspec: {error}") from None
+
+
+def _watch(
+    service: Service,
+    file: ConfigFile,
+    first: argparse.Namespace,
+    parse: Parse,
+    make_settings: MakeSettings,
+    environment: Mapping[str, str],
+) -> Callable[[], Coroutine[Any, Any, None]]:
+    """What follows the file of a running server."""
+    from handlers.config_file import ConfigError, Fault
+    from handlers.config_reload import ConfigWatch
+    from tools.config.start import configured
+
+    def reread() -> tuple[ConfigFile, Settings]:
+        try:
+            chosen = configured(first, environment)
+        except WeightsProblem as error:
+            raise ConfigError(file.path, [Fault("", str(error))]) from None
+        assert chosen is not None
+        return chosen.file, make_settings(parse(chosen.options), service.settings.model_name)
+
+    return lambda: ConfigWatch(service, file, reread, service.settings.logs.level).run()
+
+
+def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Service, list[Listener]]:
+    """A service of made-up text.
+
+    Raises:
+        CannotStart: with the exit code.
+    """
+    from engine.mock_front import MockFront
+    from handlers.service import Service
+
+    settings = make_settings(given, given.model_name or "mock")
+    delay_s = getattr(given, "step_delay_ms", 0.0) / 1000
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
+    front = MockFront(limits=limits, step_delay_s=delay_s, adapters=_adapters(settings))
+    return Service(settings, front), _listeners(settings)
+
+
+def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Service, list[Listener]]:
+    """A service of a model folder, or of the embedded default model."""
+    folder, size_bytes = _folder(given.model)
+    try:
+        tokenizer = tokenizer_from_folder(folder)
+    except (OSError, ValueError) as error:
+        raise CannotStart(exit_codes.WEIGHTS, f"mindspec: the tokenizer of {folder} cannot be used: {error}") from None
+    name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
+    settings = replace(make_settings(given, name), weights_name=folder.name)
+    fronts = _fronts(given, folder, size_bytes, tokenizer, settings)
+    listeners = _listeners(settings)
+    try:
+        for each in fronts:
+            each.begin()
+    except OSError as error:
+        reason = f"mindspec: the engine process cannot be started: {error}"
+        raise CannotStart(exit_codes.CRASH_LOOP, reason) from None
+    # The engine loads beside these, which take nearly a second.
+    from handlers.defaults import ModelDefaults
+    from handlers.service import Service
+
+    front = fronts[0] if len(fronts) == 1 else MultiFront(fronts)
+    defaults = ModelDefaults.read(folder) if given.generation_config else ModelDefaults()
+    return Service(settings, front, defaults), listeners
+
+
+def _listeners(settings: Settings) -> list[Listener]:
+    try:
+        return open_listeners(settings)
+    except ListenError as error:
+        raise CannotStart(error.exit_code, f"mindspec: {error}") from None
+
+
+def _folder(given: Path | None) -> tuple[Path, int]:
+    """The model's folder and the size of its weights, in bytes."""
+    from tools.weights import ensure_default_model
+    from tools.weights_source import WeightsError
+
+    try:
+        if given is None:
+            given = ensure_default_model(_say)
+        return given.resolve(), weights_facts(given).size_bytes
+    except (WeightsError, WeightsProblem) as error:
+        raise CannotStart(exit_codes.WEIGHTS, f"mindspec: {error}") from None
+
+
+def _adapters(settings: Settings) -> AdapterBook:
+    try:
+        return adapter_book(settings)
+    except AdapterError as error:
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: {error}") from None
+
+
+def _fronts(
+    given: argparse.Namespace, folder: Path, size_bytes: int, tokenizer: TextTokenizer, settings: Settings
+) -> list[ProcessFront]:
+    """One for each instance."""
+    memory_bytes = None if given.npu_mem_size is None else int(given.npu_mem_size * 2**30)
+    if memory_bytes is None and given.npu_memory_fraction is not None:
+        memory_bytes = fraction_bytes(given.npu_memory_fraction, size_bytes)
+    spec = EngineSpec(
+        "engine.packed_loader:load_executor",
+        {
+            "path": str(folder),
+            "dtype": given.dtype,
+            "trust_remote_code": given.trust_remote_code,
+            "page_size": given.cache_block_size,
+            "memory_bytes": memory_bytes,
+            "max_batch_size": given.max_batch_size,
+            "max_prefill_batch_size": min(given.max_prefill_batch_size, given.max_batch_size),
+            "max_prefill_tokens": given.max_prefill_tokens,
+            "prefill_chunk_size": given.prefill_chunk_size,
+            "apart": given.template_type == "Standard",
+            "max_partial_prefills": given.max_num_partial_prefills,
+            "max_long_partial_prefills": given.max_long_partial_prefills,
+            "long_prefill_tokens": given.long_prefill_token_threshold,
+            "prefix_cache": given.prefix_cache,
+            "draft_tokens": given.draft_tokens,
+            "deterministic": given.deterministic,
+            "adapters": bool(given.lora or given.lora_dir),
+            "cpu_step": given.cpu_step,
+            "cpu_variant": given.cpu_variant,
+            "cpu_weights": given.cpu_weights,
+        },
+        threads=given.threads,
+        log_level=level_number(settings.logs.level),
+        log_form=settings.logs.form,
+        log_stream=settings.logs.stream,
+        trace=given.trace,
+    )
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
+    hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
+    spec = divided(spec, settings.instances)
+    return [
+        ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=_adapters(settings), on_progress=_say)
+        for _ in range(settings.instances)
+    ]
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
