@@ -315,6 +315,11 @@ def _variables(chosen: Chosen, environment: Mapping[str, str], _: WeightsFacts |
             yield Fault("MIES_SERVICE_MONITOR_MODE", f"is {monitor[:100]!r}; it must be 0 or 1")
     if environment.get("REMOVE_GENERATION_CONFIG_DICT") == "1":
         chosen.options["generation_config"] = False
+    window = environment.get("DYNAMIC_AVERAGE_WINDOW_SIZE")
+    if window and not (window.isdecimal() and int(window[:9]) > 0):
+        yield Fault("DYNAMIC_AVERAGE_WINDOW_SIZE", f"is {window[:100]!r}; it must be a whole number of at least 1")
+    elif window:
+        chosen.options["average_window"] = min(int(window[:9]), 10**6)
     level = environment.get("MINDIE_LOG_LEVEL")
     if level and level.upper() not in _LEVELS:
         yield Fault("MINDIE_LOG_LEVEL", f"is {level[:100]!r}; it must be one of {', '.join(_LEVELS)}")
