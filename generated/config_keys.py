@@ -1868,7 +1868,9 @@ VARIABLES: Final[dict[str, Variable]] = {
         True,
         "DEBUG, INFO, WARN, ERROR or CRITICAL, from which on lines are logged; a dynamicLogLevel wins while it is valid.",
     ),
-    "MINDIE_LOG_TO_STDOUT": Variable(False, "Logs go where --log-stream says; the service manager keeps them."),
+    "MINDIE_LOG_TO_STDOUT": Variable(
+        True, "1 or true sends the log to standard output, 0 or false to standard error, as without it."
+    ),
     "MINDIE_LOG_TO_FILE": Variable(False, "Logs go where --log-stream says; the service manager keeps them."),
     "MINDIE_LOG_PATH": Variable(False, "No log files are written."),
     "MINDIE_LOG_ROTATE": Variable(False, "No log files are written."),

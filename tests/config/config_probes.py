@@ -246,3 +246,8 @@ async def logged(_: Server) -> str:
     """The level from which on lines are logged."""
     await asyncio.sleep(0)  # what runs beside the requests begins
     return logging.getLevelName(logging.getLogger().level)
+
+
+async def log_stream(server: Server) -> str:
+    """Where the log goes."""
+    return server.service.settings.logs.stream

@@ -29,6 +29,7 @@ from config_probes import (
     late,
     listens,
     loading,
+    log_stream,
     logged,
     metrics,
     mocked,
@@ -167,6 +168,7 @@ ROWS = [
     Row("MINDIE_LOG_LEVEL", {}, logged, "INFO", "DEBUG", environment={"MINDIE_LOG_LEVEL": "DEBUG"}),
     Row("DYNAMIC_AVERAGE_WINDOW_SIZE", {}, averaged, 3, 2, environment={"DYNAMIC_AVERAGE_WINDOW_SIZE": "2"}),
     Row("MIES_SERVICE_MONITOR_MODE", {}, metrics, 200, 404, environment={"MIES_SERVICE_MONITOR_MODE": "0"}),
+    Row("MINDIE_LOG_TO_STDOUT", {}, log_stream, "stderr", "stdout", environment={"MINDIE_LOG_TO_STDOUT": "true"}),
     Row("REMOVE_GENERATION_CONFIG_DICT", {}, greedy, True, False, TINY, environment={
         "REMOVE_GENERATION_CONFIG_DICT": "1"}),
 ]  # fmt: skip
