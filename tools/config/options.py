@@ -323,6 +323,8 @@ def _variables(chosen: Chosen, environment: Mapping[str, str], _: WeightsFacts |
         yield Fault("DYNAMIC_AVERAGE_WINDOW_SIZE", f"is {window[:100]!r}; it must be a whole number of at least 1")
     elif window:
         chosen.options["average_window"] = min(int(window[:9]), 10**6)
+    if environment.get("REMOVE_GENERATION_CONFIG_DICT") == "1":
+        chosen.options["generation_config"] = False
     level = environment.get("MINDIE_LOG_LEVEL")
     if level and level.upper() not in _LEVELS:
         yield Fault("MINDIE_LOG_LEVEL", f"is {level[:100]!r}; it must be one of {', '.join(_LEVELS)}")
