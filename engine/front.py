@@ -11,6 +11,7 @@ from engine.process_front import ProcessFront, RestartPolicy
 from engine.scheduler import Limits
 from engine.silence import HangLimits
 from engine.stats import EngineStats
+from engine.tally import Observed
 from engine.text.tokenizer import TextTokenizer
 from engine.types import AdapterSource, ModelInfo, Request
 
@@ -62,6 +63,11 @@ class Front(Protocol):
     @property
     def counts(self) -> FrontCounts:
         """What has happened."""
+        ...
+
+    @property
+    def observed(self) -> Observed:
+        """What it has seen of its requests' tokens."""
         ...
 
     @property
@@ -123,6 +129,10 @@ class Front(Protocol):
         Raises:
             EngineError: loading, stopping or engine_down; timeout when it took longer; what went wrong in the engine.
         """
+        ...
+
+    def set_log_level(self, level: int) -> None:
+        """Log from this level on in the engine's processes, those to come included."""
         ...
 
     def cut(self) -> None:

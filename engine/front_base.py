@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from engine.generation import Generation, GenerationState
+from engine.log_form import PRIVATE
 from engine.lora_book import AdapterBook
 from engine.probes import Probes
 from engine.scheduler import QUEUE_FULL, Limits
 from engine.stats import EngineStats
+from engine.tally import Observed
 from engine.text.output import RequestText
 from engine.text.tokenizer import TextTokenizer
 from engine.types import (
@@ -50,6 +52,8 @@ class FrontCounts:
     generated_tokens: int = 0
     """In answers."""
     engine_restarts: int = 0
+    preemptions: int = 0
+    """Of engines that are gone; the one that runs tells its own."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,7 @@ class FrontBase(ABC):
         self.engine_stats = EngineStats()
         """The engine's state, as it said last; a new engine's is all zeros."""
         self.counts = FrontCounts()
+        self.observed = Observed()
         self._running: dict[str, _Running] = {}
         self._submitted = 0
         self._sent = 0
@@ -187,6 +192,10 @@ class FrontBase(ABC):
         except TimeoutError:
             self.cut()
 
+    def set_log_level(self, level: int) -> None:
+        """See ``Front.set_log_level``."""
+        return  # an engine in this process logs as the rest of it does
+
     def cut(self) -> None:
         """See ``Front.cut``."""
         self._cancel_all(EngineError("stopping", STOPPING))
@@ -221,21 +230,29 @@ class FrontBase(ABC):
             if isinstance(output, RequestFailure):
                 self._finish(output.request_id, EngineError(output.code, output.message))
                 continue
-            running.state.heard_s = now_s
-            if not running.started:
+            state = running.state
+            if running.started:
+                self.observed.round(now_s - state.heard_s, output)
+            else:
                 running.started = True
+                state.first_s = now_s
                 self._unstarted -= 1
                 self.counts.prompt_tokens += running.text.stats.prompt_tokens
+                self.observed.prompt_tokens.add(running.text.stats.prompt_tokens)
+            state.heard_s = now_s
             try:
                 progress = running.text.take(output)
             except Exception:
-                _log.exception("a request's output could not be turned into text")
+                _log.exception("a request's output could not be turned into text", extra=PRIVATE)
                 self._send(Cancel(output.request_id))
                 self._finish(output.request_id, EngineError("internal", _INCOMPLETE))
                 continue
-            running.state.add(progress.deltas)
+            state.add(progress.deltas)
             for delta in progress.deltas:
                 self.counts.generated_tokens += delta.token_count
+                state.generated += delta.token_count
+                if delta.finish_reason is not None:
+                    state.reasons.append(delta.finish_reason)
             if not output.done:
                 for choice in progress.ended_by_text:
                     self._send(RemoveChoice(output.request_id, choice))
@@ -287,7 +304,9 @@ class FrontBase(ABC):
 
     def _finish(self, request_id: str, error: EngineError | None = None) -> None:
         running = self._running.pop(request_id)
-        if not running.started:
+        if running.started:
+            self.observed.generated_tokens.add(running.state.generated)
+        else:
             self._unstarted -= 1
             self._unstarted_gone += 1
         if running.adapter_number and self.adapters.give_back(running.adapter_number):
@@ -300,6 +319,7 @@ class FrontBase(ABC):
         """The engine is gone: every generation ends with this error, and the next engine starts from nothing."""
         for request_id in list(self._running):
             self._finish(request_id, EngineError(code, message))
+        self.counts.preemptions += self.engine_stats.executor.preemptions
         self.engine_stats = EngineStats()
         self._sent = 0
         self._fail_loads(EngineError(code, message))
@@ -325,6 +345,8 @@ class FrontBase(ABC):
         return self.limits.max_queue > 0 or live == 0 or live + width <= self.limits.max_batch_size
 
     def _set_state(self, state: State, failure: str | None = None) -> None:
+        if (self.state, state) == ("ready", "draining") or (state == "ready" and self.counts.engine_restarts):
+            _log.info("the engine is %s", state, extra={"fields": {"restarts": self.counts.engine_restarts}})
         self.state, self.failure = state, failure
         self._announce()
 

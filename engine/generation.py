@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from engine.text.output import merge_deltas
-from engine.types import ChoiceDelta, EngineError, Stats
+from engine.types import AnswerReason, ChoiceDelta, EngineError, Stats
 
 _MERGE_AT = 256
 """Rounds that wait unread before they are merged into one; more would only cost memory."""
@@ -19,6 +19,12 @@ class GenerationState:
     def __init__(self) -> None:
         self.heard_s = time.monotonic()
         """When the engine last reported a round of this request; before that, when it was submitted."""
+        self.first_s: float | None = None
+        """When the engine reported the first round; None before."""
+        self.generated = 0
+        """Tokens of all choices, read or not."""
+        self.reasons: list[AnswerReason] = []
+        """Why choices ended, in the order in which they did."""
         self._unread: list[list[ChoiceDelta]] = []
         self._error: EngineError | None = None
         self._ended = False
@@ -112,6 +118,21 @@ class Generation:
     def heard_s(self) -> float:
         """When the engine last reported a round of this request, or its submission: seconds of ``time.monotonic``."""
         return self._state.heard_s
+
+    @property
+    def first_s(self) -> float | None:
+        """When the engine reported the first round, in seconds of ``time.monotonic``; None before."""
+        return self._state.first_s
+
+    @property
+    def generated(self) -> int:
+        """Tokens of all choices so far, read or not."""
+        return self._state.generated
+
+    @property
+    def reasons(self) -> list[AnswerReason]:
+        """Why choices ended, in the order in which they did."""
+        return self._state.reasons
 
     def fail(self, error: EngineError) -> None:
         """Give the request up with an error, which comes after the rounds that have not been read."""

@@ -11,6 +11,7 @@ from engine.front_base import DOWN, LOADING, STOPPING, FrontCounts, LostCause, S
 from engine.generation import Generation
 from engine.process_front import ProcessFront
 from engine.stats import EngineStats, ExecutorStats, MemoryStats
+from engine.tally import Observed
 from engine.text.tokenizer import TextTokenizer
 from engine.types import AdapterError, AdapterSource, EngineError, ModelInfo, Request
 
@@ -89,6 +90,11 @@ class MultiFront:
         """The sums."""
         counts = [front.counts for front in self.instances]
         return FrontCounts(*(sum(getattr(each, entry.name) for each in counts) for entry in fields(FrontCounts)))
+
+    @property
+    def observed(self) -> Observed:
+        """The sums."""
+        return Observed.joined(front.observed for front in self.instances)
 
     @property
     def running(self) -> int:
@@ -186,6 +192,11 @@ class MultiFront:
     async def drain(self, timeout_s: float) -> None:
         """See ``Front.drain``."""
         await asyncio.gather(*(front.drain(timeout_s) for front in self.instances))
+
+    def set_log_level(self, level: int) -> None:
+        """See ``Front.set_log_level``."""
+        for front in self.instances:
+            front.set_log_level(level)
 
     def cut(self) -> None:
         """See ``Front.cut``."""

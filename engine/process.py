@@ -20,10 +20,22 @@ from typing import Any
 
 from engine.executor import Executor
 from engine.heap import IDLE_S, trimmer
+from engine.log_form import LOG_FORMS
 from engine.lora_loading import AdapterLoading
 from engine.scheduler import EngineBroken, Scheduler
 from engine.types import LoadFailureCause
-from engine.wire import Channel, LoadAdapter, LoadFailed, LoadProgress, Ping, Quit, Ready, Round, UnloadAdapter
+from engine.wire import (
+    Channel,
+    LoadAdapter,
+    LoadFailed,
+    LoadProgress,
+    Ping,
+    Quit,
+    Ready,
+    Round,
+    SetLogLevel,
+    UnloadAdapter,
+)
 
 KEPT_PRODUCTS = 256
 """Matrix products, by shape, whose machine code stays: those of some fifty numbers of rows."""
@@ -52,6 +64,10 @@ class EngineSpec:
     memory_share: float = 1.0
     """This process's part of the memory that nobody has set a size for; factories that have it get it."""
     log_level: int = logging.WARNING
+    log_form: str = "text"
+    """A key of ``LOG_FORMS``."""
+    log_stream: str = "stderr"
+    """Or "stdout"."""
     trace: bool = True
     """Log where a failure to load came from; its sentence is told in any case."""
 
@@ -85,18 +101,28 @@ def run_engine(front: socket.socket, spec: EngineSpec) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, name="parent-watch", daemon=True).start()
-    logging.basicConfig(level=spec.log_level, format="%(asctime)s engine %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(getattr(sys, spec.log_stream))
+    handler.setFormatter(LOG_FORMS[spec.log_form]("engine"))
+    logging.basicConfig(level=spec.log_level, handlers=[handler])
+    logging.captureWarnings(True)
     # Read when torch is first imported. Beside oneDNN's cache it has one of its own of what it prepared for each number
     # of rows, with 1,024 places: 0.1 to 0.4 GB within 200 requests. With 64 nothing becomes slower.
     os.environ.setdefault("LRU_CACHE_CAPACITY", str(KEPT_PREPARED))
     channel = Channel(front)
     # A front that is gone needs no answer.
     with contextlib.suppress(EOFError, ConnectionError):
-        executor = _load(spec, channel)
-        if executor is not None:
-            scheduler = Scheduler(executor, spec.max_batch_size, max_queue=spec.max_queue)
-            channel.send(Ready(executor.info, scheduler.stats))
-            serve(channel, scheduler, executor)
+        try:
+            executor = _load(spec, channel)
+            if executor is not None:
+                scheduler = Scheduler(executor, spec.max_batch_size, max_queue=spec.max_queue)
+                channel.send(Ready(executor.info, scheduler.stats))
+                serve(channel, scheduler, executor)
+        except (EOFError, ConnectionError):
+            raise
+        except Exception:
+            # Else multiprocessing would print it, in its own form.
+            logging.getLogger(__name__).critical("the engine process ends", exc_info=True)
+            raise SystemExit(1) from None
 
 
 def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
@@ -127,6 +153,8 @@ def serve(channel: Channel, scheduler: Scheduler, executor: Executor) -> None:
                     adapters.start(command)
                 case UnloadAdapter(number):
                     executor.unload_adapter(number)
+                case SetLogLevel(level):
+                    logging.getLogger().setLevel(level)
                 case _:
                     scheduler.apply(command)
         for loaded in adapters.finish():

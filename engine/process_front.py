@@ -21,7 +21,18 @@ from engine.scheduler import Limits
 from engine.silence import HangLimits, Silence, cpu_seconds
 from engine.text.tokenizer import TextTokenizer
 from engine.types import AdapterSource, EngineError, ModelInfo
-from engine.wire import AdapterLoaded, EngineCommand, EngineMessage, LoadFailed, LoadProgress, Ping, Quit, Ready, Round
+from engine.wire import (
+    AdapterLoaded,
+    EngineCommand,
+    EngineMessage,
+    LoadFailed,
+    LoadProgress,
+    Ping,
+    Quit,
+    Ready,
+    Round,
+    SetLogLevel,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -152,6 +163,11 @@ class ProcessFront(FrontBase):
         if self._engine is not None and self._engine.info is not None:
             self._engine.awaited.add(command.number)
             self._send(command)
+
+    def set_log_level(self, level: int) -> None:
+        """See ``Front.set_log_level``."""
+        self._spec = replace(self._spec, log_level=level)
+        self._send(SetLogLevel(level))
 
     def revive(self) -> None:
         """Start the engine again after it was given up; its deaths are forgotten."""

@@ -65,6 +65,13 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
+class SetLogLevel:
+    """To the engine: log from this level on, a number of ``logging``'s."""
+
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
 class Quit:
     """To the engine: end."""
 
@@ -112,7 +119,7 @@ class AdapterLoaded:
     failure: str | None
 
 
-EngineCommand = Submit | Cancel | RemoveChoice | LoadAdapter | UnloadAdapter | Ping | Quit
+EngineCommand = Submit | Cancel | RemoveChoice | LoadAdapter | UnloadAdapter | Ping | SetLogLevel | Quit
 EngineMessage = LoadProgress | Ready | LoadFailed | Round | AdapterLoaded
 
 

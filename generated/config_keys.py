@@ -1858,9 +1858,7 @@ KEYS: Final[dict[str, Key]] = {
 
 VARIABLES: Final[dict[str, Variable]] = {
     "MIES_CONFIG_JSON_PATH": Variable(True, "The file, where neither --config nor --model is given."),
-    "MIES_SERVICE_MONITOR_MODE": Variable(
-        True, "1 serves GET /metrics, 0 does not; on by default where the host is a loopback address."
-    ),
+    "MIES_SERVICE_MONITOR_MODE": Variable(True, "1 serves GET /metrics, 0 does not; on by default."),
     "NPU_MEMORY_FRACTION": Variable(
         True,
         "With npuMemSize -1, the part of the free memory that weights, keys and values may take together: above 0, at most 1.",
@@ -1870,14 +1868,18 @@ VARIABLES: Final[dict[str, Variable]] = {
         True,
         "DEBUG, INFO, WARN, ERROR or CRITICAL, from which on lines are logged; a dynamicLogLevel wins while it is valid.",
     ),
-    "MINDIE_LOG_TO_STDOUT": Variable(False, "Logs go to standard error always; the service manager keeps them."),
-    "MINDIE_LOG_TO_FILE": Variable(False, "Logs go to standard error always; the service manager keeps them."),
+    "MINDIE_LOG_TO_STDOUT": Variable(
+        True, "1 or true sends the log to standard output, 0 or false to standard error, as without it."
+    ),
+    "MINDIE_LOG_TO_FILE": Variable(False, "Logs go where --log-stream says; the service manager keeps them."),
     "MINDIE_LOG_PATH": Variable(False, "No log files are written."),
     "MINDIE_LOG_ROTATE": Variable(False, "No log files are written."),
     "MINDIE_LLM_BENCHMARK_ENABLE": Variable(
         False, "batch_size, queue_wait_time, prefill_time and decode_time_arr are sent always."
     ),
-    "DYNAMIC_AVERAGE_WINDOW_SIZE": Variable(False, "There is no /metrics-json."),
+    "DYNAMIC_AVERAGE_WINDOW_SIZE": Variable(
+        True, "Requests that averages of the metrics look back over at most; a million at most."
+    ),
     "LOCAL_CACHE_DIR": Variable(False, "Media are not taken."),
     "ALLOWED_MEDIA_DOMAINS_ENV": Variable(False, "Media are not taken."),
     "TOKENIZER_ENCODE_TIMEOUT": Variable(

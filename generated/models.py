@@ -1324,7 +1324,7 @@ class Error(ContractModel):
 
     code: StrictStr
     """
-    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, internal.
+    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, internal.
     """
 
 
@@ -1357,7 +1357,7 @@ class OpenAIErrorBody(ContractModel):
 
     code: StrictStr
     """
-    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, internal.
+    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, internal.
     """
 
 

@@ -1,9 +1,10 @@
 """The chain that a request passes, in order, and the application built from it.
 
-bytes -> MetricsMiddleware (counts answers; only where there is a GET /metrics) -> ExceptionMiddleware (every failure
-becomes a contract error) -> PlanesMiddleware (what another address offers) -> LimitsMiddleware (path, media type,
-size, id) -> RoutingMiddleware (generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight
-from the bytes) -> DispatchMiddleware (the handler, and its answer as bytes).
+bytes -> WatchMiddleware (ids, counts, the log line) -> MetricsMiddleware (GET /metrics, where there is one) ->
+ExceptionMiddleware (every failure becomes a contract error) -> PlanesMiddleware (what another address offers) ->
+LimitsMiddleware (path, media type, size, id) -> RoutingMiddleware (generated/routes.yaml) ->
+RequestValidationMiddleware (the generated model, straight from the bytes) -> DispatchMiddleware (the handler, and its
+answer as bytes).
 
 All of these but four are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
 UI, security, response validation, the request context) are left out. DispatchMiddleware stands in for the end of
@@ -32,6 +33,7 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 from engine.front import Front
+from engine.log_form import PRIVATE
 from generated.operations import (
     CreateChatCompletionHandler,
     CreateCompletionHandler,
@@ -60,10 +62,12 @@ from handlers.metrics import PATH as METRICS_PATH
 from handlers.metrics import MetricsMiddleware
 from handlers.models import ModelsHandler
 from handlers.planes import PlanesMiddleware, PlaneTable
+from handlers.record import record_of
 from handlers.service import Service
 from handlers.settings import Settings
 from handlers.stop_service import StopServiceHandler as StopService
 from handlers.validation import BodyValidators
+from handlers.watch import WatchMiddleware
 
 _log = logging.getLogger(__name__)
 
@@ -93,12 +97,13 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
             await service.close()
 
     routes = _routes()
-    counted = partial(MetricsMiddleware, service=service, paths=routes["paths"])
+    own = [METRICS_PATH] if service.settings.metrics else []
     app = AsyncApp(
         "mindspec",
         lifespan=lifespan,
         middlewares=[
-            *([counted] if service.settings.serves_metrics else []),
+            partial(WatchMiddleware, service=service, paths=[*routes["paths"], *own]),
+            *([partial(MetricsMiddleware, service=service)] if own else []),
             ExceptionMiddleware,
             partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"})),
             partial(LimitsMiddleware, limit=service),
@@ -165,7 +170,8 @@ Handler = Callable[[ConnexionRequest, Exception], Any]
 def error_handlers(service: Service) -> Mapping[type[Exception], Handler]:
     """How each kind of exception becomes a contract error; never with the exception's own text."""
 
-    def answered(problem: Problem) -> ConnexionResponse:
+    def answered(request: ConnexionRequest, problem: Problem) -> ConnexionResponse:
+        record_of(request.scope).problem = problem
         return ConnexionResponse(
             status_code=problem.status,
             content_type="application/json",
@@ -173,25 +179,25 @@ def error_handlers(service: Service) -> Mapping[type[Exception], Handler]:
             headers=dict(problem.headers),
         )
 
-    async def on_problem(_: ConnexionRequest, error: Exception) -> ConnexionResponse:
+    async def on_problem(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
         assert isinstance(error, Problem)
-        return answered(error)
+        return answered(request, error)
 
-    async def on_http(_: ConnexionRequest, error: Exception) -> ConnexionResponse:
+    async def on_http(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
         assert isinstance(error, HTTPException)
         if error.status_code == 404:
-            return answered(Problem(404, "not_found", "There is nothing at this path"))
+            return answered(request, Problem(404, "not_found", "There is nothing at this path"))
         if error.status_code == 405:
             message = "This path does not take this method"
-            return answered(Problem(405, "method_not_allowed", message, headers=error.headers))
-        return unexpected(error)
+            return answered(request, Problem(405, "method_not_allowed", message, headers=error.headers))
+        return unexpected(request, error)
 
-    async def on_anything(_: ConnexionRequest, error: Exception) -> ConnexionResponse:
-        return unexpected(error)
+    async def on_anything(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
+        return unexpected(request, error)
 
-    def unexpected(error: Exception) -> ConnexionResponse:
-        _log.error("a request failed", exc_info=error)
-        return answered(internal())
+    def unexpected(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
+        _log.error("a request failed", exc_info=error, extra=PRIVATE)
+        return answered(request, internal())
 
     return {Problem: on_problem, HTTPException: on_http, Exception: on_anything}
 

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from handlers.config_file import ConfigError, ConfigFile, key_of, leaves, path_text
-from handlers.log_level import set_level
 from handlers.service import Service
 from handlers.settings import Settings
 
@@ -145,7 +144,7 @@ class ConfigWatch:
         dynamic = self._dynamic
         level = dynamic.level if dynamic is not None and self._now() < dynamic.until else self._base_level
         if level != self._level:
-            set_level(level)
+            self._service.set_log_level(level)
             self._level = level
 
 

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from handlers.call import Call
 from handlers.ignored import HEADER
-from handlers.limits import BEGUN_S, REQUEST_ID
+from handlers.record import record_of
 from handlers.running import ClientGone
 from handlers.stream import EventStream
 from handlers.validation import BODY, BODY_BYTES, IGNORED
@@ -52,9 +52,11 @@ class DispatchOperation:
             await _send(await handler(**path, **asked), [], send)
             return
         try:
-            call = Call(scope[REQUEST_ID], receive, scope[BODY_BYTES], scope[BEGUN_S])
+            record = record_of(scope)
+            call = Call(record, receive, scope[BODY_BYTES])
             answer = await handler.make(call)(scope[BODY])
         except ClientGone:
+            record.gone = True
             return
         ignored = scope[IGNORED]
         extra = [(HEADER.lower().encode(), ignored.encode("ascii"))] if ignored else []

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from engine.types import EngineError, Request, Stats
 from generated.base import ContractModel
 from handlers.call import Call
+from handlers.record import prompt_text
 from handlers.running import Gathered, Running, gather
 from handlers.sampling import AnyRequest, Choices, choices
 from handlers.service import Service
@@ -43,19 +44,26 @@ async def answer(service: Service, call: Call, body: _B, endpoint: Endpoint[_B, 
         Problem: every refusal, and every failure before the first token.
         ClientGone: the client has disconnected.
     """
+    record = call.record
+    record.model, record.streams = body.model, bool(body.stream)
+    keep = record.keep_text if service.settings.logs.prompts else None
+    if keep is not None:
+        record.prompt = prompt_text(body)
     service.check_model(body.model)
     wanted = choices(body, service.settings.max_n)
     request = await endpoint.prepare(body, wanted)
     head = AnswerHead(call.request_id, call.now(), body.model)
     running: Running | None = None
     try:
-        running = Running(service.front.submit(request), call.receive, service.timeouts, call.begun_s)
+        record.generation = service.front.submit(request)
+        running = Running(record.generation, call.receive, service.timeouts, call.begun_s, keep)
         first = await running.first_round()
+        service.traffic.first_token(record)
         if body.stream and not wanted.beams:
             # In MindIE's form usage always stands in the choices' last events.
             apart = service.openai_form and body.stream_options is not None and bool(body.stream_options.include_usage)
             encoder = endpoint.encoder(head, wanted.count, running.generation.stats, usage_apart=apart)
-            events = live(running, first, encoder, service.problem)
+            events = live(running, first, encoder, service.problem, record)
             running = None  # the stream closes it
             return events
         gathered = await gather(running, first, wanted.count, ranked=wanted.ranked)

@@ -1,26 +1,22 @@
-"""The ASGI layer before routing: paths, media type, body size and the request's id."""
+"""The ASGI layer before routing: paths, media type, body size, and an id that is taken."""
 
 from __future__ import annotations
 
-import itertools
-import time
 from collections.abc import Iterable
 from typing import Final, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from handlers.errors import Problem
+from handlers.errors import Problem, refused
+from handlers.record import MAX_READ_HEADERS, record_of
 
-REQUEST_ID: Final = "mindspec.request_id"
-"""Key of the ASGI scope that holds the id of the answer."""
-BEGUN_S: Final = "mindspec.begun_s"
-"""Key of the ASGI scope that holds when the request came, on ``time.monotonic``'s clock."""
-
-MAX_HEADERS: Final = 200
+MAX_HEADERS: Final = MAX_READ_HEADERS
 """More are refused; their size is bounded before they come here."""
 
 _JSON: Final = b"application/json"
-_MAX_ID = 256
+_DUPLICATE: Final = (
+    "Another request with this req-id is still being answered; send a new one, or none, and the server numbers it"
+)
 
 
 class Limit(Protocol):
@@ -43,7 +39,6 @@ class LimitsMiddleware:
     def __init__(self, app: ASGIApp, *, limit: Limit) -> None:
         self._app = app
         self._limit = limit
-        self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request; other scope types pass untouched."""
@@ -53,17 +48,16 @@ class LimitsMiddleware:
         path: str = scope["path"]
         if path.endswith("/") or "//" in path:  # the router would answer with a redirect
             raise Problem(404, "not_found", "There is nothing at this path")
-        problem, request_id = self._read_headers(scope)
-        if scope["method"] == "POST":
-            scope[BEGUN_S] = time.monotonic()
-            scope[REQUEST_ID] = request_id or f"endpoint_common_{next(self._numbers)}"
+        problem = self._read_headers(scope)
+        if problem is None and record_of(scope).duplicate:
+            problem = refused("duplicate_id", _DUPLICATE, "req-id")
         await self._app(scope, _refusing(problem) if problem else self._counted(receive), send)
 
-    def _read_headers(self, scope: Scope) -> tuple[Problem | None, str | None]:
-        """Set the one media type; return what is wrong with the body's headers, and the req-id where usable."""
+    def _read_headers(self, scope: Scope) -> Problem | None:
+        """Set the one media type; return what is wrong with the body's headers."""
         headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
         kept = [(b"content-type", _JSON)]
-        problem = request_id = None
+        problem = None
         if len(scope["headers"]) > MAX_HEADERS:
             message = f"The request has {len(scope['headers'])} headers; at most {MAX_HEADERS} are read"
             raise Problem(431, "too_long", message, headers={"Connection": "close"})
@@ -77,11 +71,9 @@ class LimitsMiddleware:
                 problem = problem or Problem(415, "media_type", message, "Content-Encoding")
             elif name == b"content-length" and value.isdigit() and int(value[:20]) > self._limit.max_request_bytes:
                 problem = problem or self._too_large()
-            elif name == b"req-id":
-                request_id = _usable_id(value)
             kept.append((name, value))
         scope["headers"] = kept
-        return problem, request_id
+        return problem
 
     def _counted(self, receive: Receive) -> Receive:
         left = self._limit.max_request_bytes
@@ -115,10 +107,3 @@ def _refusing(problem: Problem) -> Receive:
 def _is_json(content_type: bytes) -> bool:
     """Whether a media type is JSON, in any letter case; an empty one counts as absent. JSON has no parameters."""
     return content_type.partition(b";")[0].strip().lower() in (_JSON, b"")
-
-
-def _usable_id(value: bytes) -> str | None:
-    """A req-id of 1..256 printable ASCII characters, or None."""
-    if not 1 <= len(value) <= _MAX_ID or not all(0x20 <= byte < 0x7F for byte in value):
-        return None
-    return value.decode("ascii")

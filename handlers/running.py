@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,11 +41,25 @@ class Running:
     ``close`` must be called when nothing more is wanted; it is safe to call at any time.
     """
 
-    def __init__(self, generation: Generation, receive: Receive, timeouts: Timeouts, begun_s: float) -> None:
-        """``begun_s``: when the request came, on ``time.monotonic``'s clock."""
+    def __init__(
+        self,
+        generation: Generation,
+        receive: Receive,
+        timeouts: Timeouts,
+        begun_s: float,
+        keep: Callable[[list[ChoiceDelta]], None] | None = None,
+    ) -> None:
+        """Args:
+        generation: what the front runs.
+        receive: gives the client's disconnect.
+        timeouts: after how long it fails.
+        begun_s: when the request came, on ``time.monotonic``'s clock.
+        keep: gets every round as well.
+        """
         self.generation = generation
         self._timeouts = timeouts
         self._begun_s = begun_s
+        self._keep = keep
         self._gone = False
         self._loop = asyncio.get_running_loop()
         self._watcher = self._loop.create_task(self._watch(receive))
@@ -59,11 +74,14 @@ class Running:
             ClientGone: the client has disconnected.
         """
         try:
-            return await anext(self.generation)
+            deltas = await anext(self.generation)
         except StopAsyncIteration:
             if self._gone:
                 raise ClientGone from None
             return None
+        if self._keep is not None:
+            self._keep(deltas)
+        return deltas
 
     async def first_round(self) -> list[ChoiceDelta]:
         """The first round's deltas; as ``next_round``, but there must be one."""

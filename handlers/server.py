@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import json
+import logging
 import shlex
 import signal
 import socket
@@ -24,8 +25,11 @@ from engine.types import EngineError
 from handlers import exit_codes
 from handlers.app import build
 from handlers.listeners import Listener, served_by
+from handlers.log_settings import configure
 from handlers.planes import ListenerApp
 from handlers.service import Service
+
+_log = logging.getLogger(__name__)
 
 _CLOSE_TIME_S: Final = 3.0
 """What connections get to close after the last answer, in seconds."""
@@ -51,6 +55,7 @@ class _PlaneServer(uvicorn.Server):
             http="h11",
             ws="none",
             lifespan="on" if lifespan else "off",
+            log_config=None,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -201,12 +206,28 @@ class ApiServer:
 
 def run(service: Service, listeners: Sequence[Listener], announce: Announce | None = None) -> int:
     """Serve until a stop signal; returns the exit code. ``announce`` prints unless given."""
-    server = ApiServer(service, announce or partial(print, flush=True))
+    configure(service.settings.logs)
+    if service.settings.logs.form == "json":
+        # No line of another form, whoever reads both streams.
+        server = ApiServer(service, announce or partial(_tell, logging.INFO), partial(_tell, logging.CRITICAL))
+    else:
+        server = ApiServer(service, announce or partial(print, flush=True), _complain_last)
     # What is loaded now stays: the collector need not look at it again while requests are served.
     gc.collect()
     gc.freeze()
     asyncio.run(server.serve(listeners))
     return server.exit_code
+
+
+def _complain_last(text: str) -> None:
+    """Print after the log lines that led to it."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    print(text, file=sys.stderr, flush=True)
+
+
+def _tell(level: int, text: str) -> None:
+    _log.log(level, text.partition("\n")[0])
 
 
 def ready_lines(url: str, model_name: str) -> str:

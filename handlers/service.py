@@ -16,12 +16,15 @@ from handlers.defaults import ModelDefaults
 from handlers.ending import Ending
 from handlers.errors import Problem, from_engine, refused
 from handlers.health_probe import HealthProbe
+from handlers.live_requests import LiveRequests
+from handlers.log_settings import level_number, set_level
 from handlers.prompt import PromptMaker
 from handlers.running import Timeouts
 from handlers.schema_pool import SchemaPool
 from handlers.settings import Limits, Settings
 from handlers.strict_json import JsonLimits
 from handlers.template_pool import TemplatePool
+from handlers.traffic import Traffic
 
 
 class Service:
@@ -34,6 +37,10 @@ class Service:
         self.defaults = defaults or ModelDefaults()
         self.created = int(time.time())
         """When the server started, in seconds since 1970."""
+        self.live = LiveRequests()
+        """The inference requests that are being answered."""
+        self.traffic = Traffic(settings.average_window_requests, lambda: self.front.counts)
+        """What has been asked and answered."""
         self.ending = Ending(front)
         """The server's end, whoever begins it."""
         self.probe = HealthProbe(front, settings.health)
@@ -114,6 +121,11 @@ class Service:
     def adapter_of(self, name: str) -> str | None:
         """The adapter that a request's model means; None for the deployed model itself."""
         return None if name == self._settings.model_name else name
+
+    def set_log_level(self, name: str) -> None:
+        """Log from this level on, here and in the engine's processes. Raises ValueError for a name that is none."""
+        set_level(name)
+        self.front.set_log_level(level_number(name))
 
     def check_model(self, name: str) -> None:
         """Refuse a model that is not deployed.

@@ -10,6 +10,7 @@ from pathlib import Path
 from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
 from handlers.health_limits import HealthLimits
+from handlers.log_settings import LogSettings
 from handlers.planes import Planes, addresses
 from handlers.strict_json import JsonLimits
 
@@ -54,9 +55,13 @@ class Settings:
     health: HealthLimits = field(default_factory=HealthLimits)
     instances: int = 1
     """Engine processes behind this server, MindIE's modelInstanceNumber."""
-    metrics: bool | None = None
-    """Serve GET /metrics beside the contract's paths; None: where the metrics plane has an address of its own, or
-    ``host`` is this machine's own, since what a server is busy with is nothing for everybody who may send requests."""
+    metrics: bool = True
+    """Serve GET /metrics beside the contract's paths."""
+    metrics_vllm: bool = False
+    """Show vLLM's names for metrics beside MindIE's."""
+    average_window_requests: int = 1000
+    """Requests that averages look back over at most; MindIE's DYNAMIC_AVERAGE_WINDOW_SIZE."""
+    logs: LogSettings = field(default_factory=LogSettings)
 
     max_n: int = 128
     """Choices per request at most, for n, best_of and the beam width."""
@@ -137,13 +142,6 @@ class Settings:
     schema_memory_bytes: int = 1024 * 1024 * 1024
     schema_workers: int = 2
     """Processes that read schemas; started when first needed."""
-
-    @property
-    def serves_metrics(self) -> bool:
-        """Whether there is a GET /metrics."""
-        listens = addresses(self.host, self.port, self.planes)
-        shown = listens["metrics"] != listens["business"] or is_loopback(self.host)
-        return shown if self.metrics is None else self.metrics
 
     @property
     def stops_by_request(self) -> bool:

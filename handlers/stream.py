@@ -13,9 +13,11 @@ from typing import Final, Protocol
 
 from pydantic_core import to_json
 
+from engine.log_form import PRIVATE
 from engine.types import CallPiece, ChoiceDelta, EngineError, Stats
 from handlers.errors import DONE, Problem, internal
 from handlers.logprobs import chat_logprobs, completion_logprobs
+from handlers.record import Record
 from handlers.running import ClientGone, Running
 from handlers.usage import usage
 
@@ -77,10 +79,14 @@ class EventStream:
 
 
 def live(
-    running: Running, first: list[ChoiceDelta], encoder: Encoder, problem_of: Callable[[EngineError], Problem]
+    running: Running,
+    first: list[ChoiceDelta],
+    encoder: Encoder,
+    problem_of: Callable[[EngineError], Problem],
+    record: Record,
 ) -> EventStream:
-    """A stream of one chunk a round. ``first`` is the round that has been waited for."""
-    return EventStream(running, _chunks(running, first, encoder, problem_of))
+    """A stream of one chunk a round. ``first`` is the round that has been waited for; ``record`` is told of its end."""
+    return EventStream(running, _chunks(running, first, encoder, problem_of, record))
 
 
 def single(event: bytes) -> EventStream:
@@ -93,7 +99,11 @@ def single(event: bytes) -> EventStream:
 
 
 async def _chunks(
-    running: Running, first: list[ChoiceDelta], encoder: Encoder, problem_of: Callable[[EngineError], Problem]
+    running: Running,
+    first: list[ChoiceDelta],
+    encoder: Encoder,
+    problem_of: Callable[[EngineError], Problem],
+    record: Record,
 ) -> AsyncIterator[bytes]:
     """A failure becomes an error event; a stream whose client has gone just ends."""
     deltas: list[ChoiceDelta] | None = first
@@ -107,12 +117,14 @@ async def _chunks(
             deltas = await running.next_round()
         yield encoder.closing() + DONE
     except EngineError as error:
-        yield problem_of(error).event()
+        record.problem = problem_of(error)
+        yield record.problem.event()
     except ClientGone:
-        return
+        record.gone = True
     except Exception:
-        _log.exception("a stream failed")
-        yield internal().event()
+        _log.exception("a stream failed", extra=PRIVATE)
+        record.problem = internal()
+        yield record.problem.event()
 
 
 class _Tally:

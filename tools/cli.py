@@ -19,6 +19,7 @@ from tools.server_options import (
     add_engine,
     add_life,
     add_mindie,
+    add_watch,
     not_negative,
     read_profile,
 )
@@ -90,6 +91,7 @@ def _bench(given: argparse.Namespace) -> int:
 
 def _settings(given: argparse.Namespace, model_name: str) -> Settings:
     from handlers.health_limits import HealthLimits
+    from handlers.log_settings import LogSettings
     from handlers.planes import Planes
     from handlers.settings import LoraModule, Settings
 
@@ -102,6 +104,9 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
         instances=getattr(given, "instances", 1),
         metrics=given.metrics,
+        metrics_vllm=given.metrics_vllm,
+        average_window_requests=given.average_window,
+        logs=LogSettings(given.log_level, given.log_form, given.log_prompts, given.log_stream),
         max_n=given.max_n,
         max_seq_len=given.max_seq_len,
         max_iter_times=given.max_iter_times,
@@ -154,12 +159,14 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_engine(serve)
     add_mindie(serve)
     add_contract(serve)
+    add_watch(serve)
     add_life(serve)
     serve.set_defaults(run=_serve, profile=())
     serve.set_defaults(**(defaults or {}))
 
     mock = commands.add_parser("mock", help="serve made-up text under the same contract", description=_mock.__doc__)
     add_contract(mock)
+    add_watch(mock)
     add_life(mock)
     mock.add_argument(
         "--profile",

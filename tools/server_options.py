@@ -93,11 +93,6 @@ def add_contract(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default="127.0.0.1")
     add("--port", type=_port, default=1025)
-    add(
-        "--metrics",
-        action=argparse.BooleanOptionalAction,
-        help="serve GET /metrics; if neither is given, where the host is a loopback address",
-    )
     add("--model-name", metavar="NAME", help="the name that requests must use")
     add("--max-n", type=_at_least_1, default=128, metavar="N", help="choices per request at most")
     add(
@@ -170,6 +165,34 @@ def add_life(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("MINDSPEC_TRACE", "") not in ("", "0"),
         help="say where in the program a failure came from; also with MINDSPEC_TRACE=1",
     )
+
+
+def add_watch(parser: argparse.ArgumentParser) -> None:
+    """Metrics and logs."""
+    add = parser.add_argument
+    add("--metrics", action=argparse.BooleanOptionalAction, default=True, help="serve GET /metrics")
+    add("--metrics-vllm", action="store_true", help="show vLLM's names for metrics beside MindIE's")
+    add(
+        "--average-window",
+        type=_at_least_1,
+        default=1000,
+        metavar="N",
+        help="requests that averages of the metrics look back over at most",
+    )
+    add("--log-level", type=_log_level, default="info", metavar="LEVEL", help="debug, info, warn, error or critical")
+    add("--log-form", choices=["text", "json"], default="text", help="of a log line")
+    add("--log-stream", choices=["stderr", "stdout"], default="stderr", help="where log lines go")
+    add("--log-prompts", action="store_true", help="show prompts and answers in the lines of requests")
+
+
+def _log_level(text: str) -> str:
+    from handlers.log_settings import level_number
+
+    try:
+        level_number(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text.lower()
 
 
 def _at_least_1(text: str) -> int:

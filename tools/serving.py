@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from engine.types import AdapterError
 from handlers import exit_codes
 from handlers.adapter_book import adapter_book
 from handlers.listeners import Listener, ListenError, open_listeners
+from handlers.log_settings import level_number
 from tools.config.weights import WeightsProblem, weights_facts
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def _watch(
         assert chosen is not None
         return chosen.file, make_settings(parse(chosen.options), service.settings.model_name)
 
-    base_level = environment.get("MINDIE_LOG_LEVEL") or logging.getLevelName(logging.getLogger().level)
-    return lambda: ConfigWatch(service, file, reread, base_level).run()
+    return lambda: ConfigWatch(service, file, reread, service.settings.logs.level).run()
 
 
 def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Service, list[Listener]]:
@@ -211,6 +210,9 @@ def _fronts(
             "cpu_weights": given.cpu_weights,
         },
         threads=given.threads,
+        log_level=level_number(settings.logs.level),
+        log_form=settings.logs.form,
+        log_stream=settings.logs.stream,
         trace=given.trace,
     )
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)

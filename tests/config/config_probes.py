@@ -235,7 +235,19 @@ async def metrics(server: Server) -> int:
     return (await server.client.get("/metrics")).status_code
 
 
+async def averaged(server: Server) -> int:
+    """Of three requests, those that averages look back over."""
+    for _ in range(3):
+        await server.completion(max_tokens=1)
+    return server.service.traffic.averaged
+
+
 async def logged(_: Server) -> str:
     """The level from which on lines are logged."""
     await asyncio.sleep(0)  # what runs beside the requests begins
     return logging.getLevelName(logging.getLogger().level)
+
+
+async def log_stream(server: Server) -> str:
+    """Where the log goes."""
+    return server.service.settings.logs.stream

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from config_probes import (
     Probe,
+    averaged,
     beside,
     cached,
     called,
@@ -28,6 +29,7 @@ from config_probes import (
     late,
     listens,
     loading,
+    log_stream,
     logged,
     metrics,
     mocked,
@@ -159,12 +161,14 @@ ROWS = [
     Row("longPrefillTokenThreshold", {f"{SCHEDULE}.longPrefillTokenThreshold": 19}, steps(20, 20, 3), [2, 2, 3],
         [2, 3, 1], TINY, also={f"{SCHEDULE}.prefillChunkSize": 10, f"{SCHEDULE}.maxPrefillTokens": 20,
                                f"{SCHEDULE}.maxLongPartialPrefills": 1, f"{SCHEDULE}.longPrefillTokenThreshold": 20}),
-    Row("LogConfig", {"LogConfig.dynamicLogLevel": "error"}, logged, "WARNING", "ERROR"),
-    Row("dynamicLogLevelValidHours", {"LogConfig.dynamicLogLevelValidHours": 1}, logged, "ERROR", "WARNING",
+    Row("LogConfig", {"LogConfig.dynamicLogLevel": "error"}, logged, "INFO", "ERROR"),
+    Row("dynamicLogLevelValidHours", {"LogConfig.dynamicLogLevelValidHours": 1}, logged, "ERROR", "INFO",
         also={"LogConfig.dynamicLogLevel": "error", "LogConfig.dynamicLogLevelValidHours": 168,
               "LogConfig.dynamicLogLevelValidTime": "{two hours ago}"}),
-    Row("MINDIE_LOG_LEVEL", {}, logged, "WARNING", "DEBUG", environment={"MINDIE_LOG_LEVEL": "DEBUG"}),
+    Row("MINDIE_LOG_LEVEL", {}, logged, "INFO", "DEBUG", environment={"MINDIE_LOG_LEVEL": "DEBUG"}),
+    Row("DYNAMIC_AVERAGE_WINDOW_SIZE", {}, averaged, 3, 2, environment={"DYNAMIC_AVERAGE_WINDOW_SIZE": "2"}),
     Row("MIES_SERVICE_MONITOR_MODE", {}, metrics, 200, 404, environment={"MIES_SERVICE_MONITOR_MODE": "0"}),
+    Row("MINDIE_LOG_TO_STDOUT", {}, log_stream, "stderr", "stdout", environment={"MINDIE_LOG_TO_STDOUT": "true"}),
     Row("REMOVE_GENERATION_CONFIG_DICT", {}, greedy, True, False, TINY, environment={
         "REMOVE_GENERATION_CONFIG_DICT": "1"}),
 ]  # fmt: skip

@@ -46,7 +46,7 @@ BASE = {path.name: path.read_text() for path in OUT.glob("*.py") if not path.nam
             "rule choices-within-batch: ScheduleSection has no field maxM; name a field of the schema",
         ),
         (
-            "x-meaning: named, x-effect: There is no /metrics-json.",
+            "x-meaning: named, x-effect: No log files are written.",
             "x-meaning: named",
             "a variable has name, x-meaning",
         ),

@@ -180,6 +180,8 @@ def test_the_variable_names_the_file_unless_a_model_is_given(tmp_path: Path, mon
         ({"MIES_CONTAINER_IP": "0.0.0.0"}, "MIES_CONTAINER_IP: is 0.0.0.0, which listens on every network"),
         ({"NPU_MEMORY_FRACTION": "2"}, "NPU_MEMORY_FRACTION: is '2'; it must be a number above 0 and at most 1"),
         ({"MIES_SERVICE_MONITOR_MODE": "on"}, "MIES_SERVICE_MONITOR_MODE: is 'on'; it must be 0 or 1"),
+        ({"DYNAMIC_AVERAGE_WINDOW_SIZE": "0"}, "DYNAMIC_AVERAGE_WINDOW_SIZE: is '0'; it must be a whole number"),
+        ({"MINDIE_LOG_TO_STDOUT": "2"}, "MINDIE_LOG_TO_STDOUT: is '2'; it must be 0 or 1 or false or true"),
         ({"MINDIE_LOG_LEVEL": "loud"}, "MINDIE_LOG_LEVEL: is 'loud'; it must be one of DEBUG, INFO, WARN"),
     ],
 )

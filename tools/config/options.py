@@ -101,6 +101,11 @@ _FEATURES: Final[Mapping[str, str]] = {
     "memory_decoding": "parallel_decoding",
 }
 """Plugins, and the features of a profile that stand for their limits."""
+_SWITCHES: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
+    "MIES_SERVICE_MONITOR_MODE": ("metrics", {"0": False, "1": True}),
+    "MINDIE_LOG_TO_STDOUT": ("log_stream", {"0": "stderr", "1": "stdout", "false": "stderr", "true": "stdout"}),
+}
+"""Variables of a few values: their option, and what each becomes."""
 _LEVELS: Final = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -307,12 +312,17 @@ def _variables(chosen: Chosen, environment: Mapping[str, str], _: WeightsFacts |
     for name, variable in VARIABLES.items():
         if not variable.honoured and environment.get(name):
             chosen.notes.append(Fault(name, f"has no meaning here: {variable.effect}"))
-    monitor = environment.get("MIES_SERVICE_MONITOR_MODE")
-    if monitor:
-        if monitor in ("0", "1"):
-            chosen.options["metrics"] = monitor == "1"
-        else:
-            yield Fault("MIES_SERVICE_MONITOR_MODE", f"is {monitor[:100]!r}; it must be 0 or 1")
+    for name, (option, values) in _SWITCHES.items():
+        text = environment.get(name)
+        if text and text.lower() in values:
+            chosen.options[option] = values[text.lower()]
+        elif text:
+            yield Fault(name, f"is {text[:100]!r}; it must be {' or '.join(values)}")
+    window = environment.get("DYNAMIC_AVERAGE_WINDOW_SIZE")
+    if window and not (window.isdecimal() and int(window[:9]) > 0):
+        yield Fault("DYNAMIC_AVERAGE_WINDOW_SIZE", f"is {window[:100]!r}; it must be a whole number of at least 1")
+    elif window:
+        chosen.options["average_window"] = min(int(window[:9]), 10**6)
     if environment.get("REMOVE_GENERATION_CONFIG_DICT") == "1":
         chosen.options["generation_config"] = False
     level = environment.get("MINDIE_LOG_LEVEL")

@@ -1,0 +1,136 @@
+"""The outermost layer: gives every request its ids, counts it, and writes its one log line when it is over."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from handlers.record import MAX_READ_HEADERS, RECORD, Record
+from handlers.service import Service
+from handlers.traffic import INFERENCE
+
+_log = logging.getLogger(__name__)
+
+_OTHER: Final = "other"
+_QUIET: Final = ("/health", "/v2/health", "/metrics")
+"""Endpoints that are asked every few seconds: their lines are for debugging."""
+_OURS: Final = frozenset({429, 500, 503})
+"""Statuses whose message is a sentence of ours alone; the others may say what a client has sent."""
+
+
+class WatchMiddleware:
+    """Makes the ``Record`` of each request, and makes use of it in the end.
+
+    Endpoints are the paths of the contract, so that a client cannot make up new ones; all others count as "other".
+    """
+
+    def __init__(self, app: ASGIApp, *, service: Service, paths: Iterable[str]) -> None:
+        """``paths`` are those that there are, with their parameters in braces at the end."""
+        self._app = app
+        self._service = service
+        self._exact = {path: path for path in paths}
+        self._prefixes = [(path.partition("{")[0], path) for path in self._exact if "{" in path]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Watch one request; other scope types pass untouched."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        service = self._service
+        record = scope[RECORD] = Record(scope["method"], self._endpoint(scope["path"]))
+        if len(scope["headers"]) <= MAX_READ_HEADERS:
+            record.read_headers(scope["headers"])
+        if record.method == "POST" and record.endpoint in INFERENCE:
+            service.live.enter(record)
+        service.traffic.begin(record)
+
+        async def watched(message: Message) -> None:
+            kind = message["type"]
+            if kind == "http.response.start":
+                record.status = message["status"]
+                message = {**message, "headers": [*message.get("headers", ()), *_ids(record)]}
+            await send(message)
+            if kind == "http.response.body" and not message.get("more_body"):
+                record.whole = True
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            now_s = time.monotonic()
+            service.live.leave(record)
+            service.traffic.end(record, now_s)
+            level = _level(record)
+            if _log.isEnabledFor(level):
+                path = scope["path"] if record.endpoint == _OTHER else None
+                fields = log_fields(record, now_s, path, prompts=service.settings.logs.prompts)
+                _log.log(level, "request", extra={"fields": fields})
+
+    def _endpoint(self, path: str) -> str:
+        known = self._exact.get(path)
+        if known is not None:
+            return known
+        return next((template for prefix, template in self._prefixes if path.startswith(prefix)), _OTHER)
+
+
+def log_fields(record: Record, now_s: float, path: str | None, *, prompts: bool) -> dict[str, object]:
+    """What the line of a request says; None is left out.
+
+    Args:
+        record: of the request.
+        now_s: when it was over.
+        path: as the client wrote it, where it is none of the contract's.
+        prompts: whether it may show prompts, answers and values.
+    """
+    generation, problem, ttft_s = record.generation, record.problem, record.ttft_s
+    fields: dict[str, object] = {
+        "request_id": record.request_id or None,
+        "uuid": record.uuid,
+        "client_id": record.client_id,
+        "trace_id": record.trace_id,
+        "method": record.method,
+        "endpoint": record.endpoint,
+        "path": path,
+        "status": record.ended_status,
+        "model": record.model,
+        "stream": record.streams or None,
+        "duration_ms": round((now_s - record.begun_s) * 1000, 1),
+    }
+    if generation is not None:
+        fields["prompt_tokens"] = generation.stats.prompt_tokens
+        fields["cached_tokens"] = generation.stats.cached_tokens or None
+        fields["generated_tokens"] = generation.generated
+        fields["ttft_ms"] = None if ttft_s is None else round(ttft_s * 1000, 1)
+        fields["finish_reason"] = ",".join(dict.fromkeys(generation.reasons)) or None
+    if problem is not None:
+        fields["code"] = problem.code
+        fields["param"] = problem.param
+        if prompts or problem.status in _OURS:
+            fields["reason"] = problem.message
+    if prompts:
+        fields["prompt"] = record.prompt
+        fields["answer"] = record.answer
+    return fields
+
+
+def _ids(record: Record) -> list[tuple[bytes, bytes]]:
+    headers = [(b"requestuuid", record.uuid.encode("ascii"))]
+    if record.client_id is not None:
+        headers.append((b"x-request-id", record.client_id.encode("ascii")))
+    if record.traceparent is not None:
+        headers.append((b"traceparent", record.traceparent.encode("ascii")))
+    return headers
+
+
+def _level(record: Record) -> int:
+    if record.endpoint.startswith(_QUIET):
+        return logging.DEBUG
+    return logging.WARNING if record.ended_status >= 500 or _broke_off(record) else logging.INFO
+
+
+def _broke_off(record: Record) -> bool:
+    """A stream ended with an error event of ours."""
+    return record.problem is not None and record.problem.status >= 500
