@@ -197,7 +197,9 @@ def test_code_in_the_folder_runs_only_on_request(folder):
     )
     auto_map = {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnForCausalLM"}
     _edit(folder / "config.json", model_type="own", architectures=["OwnForCausalLM"], auto_map=auto_map)
-    with pytest.raises(LoadError, match="The configuration of 'tiny' cannot be read"):
+    with pytest.raises(
+        LoadError, match=r"needs code that lies beside its weights \(own\.py\), which runs only with trustRemoteCode"
+    ):
         load(folder, dtype="float32", device="cpu")
     loaded = load(folder, dtype="float32", device="cpu", trust_remote_code=True)
     assert loaded.info.architecture == "OwnForCausalLM"

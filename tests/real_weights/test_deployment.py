@@ -112,7 +112,7 @@ def resident_mb(pid: int | None) -> float:
 
 
 def test_memory_stays_flat_over_finished_and_abandoned_requests(tuned: RealServer) -> None:
-    """The engine's cache of such a request takes 2 MB; eight finished and eight abandoned ones leave none behind."""
+    """What a request computed takes 2 MB, and stays for others that begin alike; the same again leave no more."""
 
     def rounds(count: int) -> None:
         for number in range(count):
@@ -120,7 +120,7 @@ def test_memory_stays_flat_over_finished_and_abandoned_requests(tuned: RealServe
             abandoned(tuned, {"prompt": [300 + number] * 45, "ignore_eos": True})
         wait_until(lambda: tuned.front.running == 0)
 
-    rounds(2)
+    rounds(8)
     before = resident_mb(tuned.front.pid)
     rounds(8)
     assert resident_mb(tuned.front.pid) - before < 10
