@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -26,7 +27,6 @@ from engine.process import usable_cores
 from engine.runner import TorchExecutor
 from engine.text.tokenizer import tokenizer_from_folder
 from engine.torch_runner import PAGE_SIZE, load_runner
-from engine.types import ModelInfo
 
 CpuStep = Literal["auto", "native", "torch"]
 """What computes on a CPU: the native step where it can, it or nothing, or torch."""
@@ -102,6 +102,15 @@ def load_executor(
         draft_tokens=draft_tokens,
     )
 
+    warming: list[tuple[GrammarCompiler, Future[None]]] = []
+
+    def first(loaded: LoadedModel) -> NativeRunner | None:
+        if not warming:
+            # Packing, and comparing logits, let other threads run.
+            grammars = GrammarCompiler(lambda: tokenizer_from_folder(path), loaded.info)
+            warming.append((grammars, grammars.warm()))
+        return native_first(loaded)
+
     def native_first(loaded: LoadedModel) -> NativeRunner | None:
         if cpu_weights == "int8":
             try:
@@ -138,7 +147,7 @@ def load_executor(
     runner: ModelRunner | LoadedModel
     if deterministic:
         loaded = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code, tried=False)
-        found = native_first(loaded)
+        found = first(loaded)
         if found is None:
             try_out(loaded, Path(path).name)
         runner = found or loaded
@@ -149,12 +158,13 @@ def load_executor(
             dtype=dtype,
             device=device,
             trust_remote_code=trust_remote_code,
-            first=native_first,
+            first=first,
             page_size=page_size,
             memory_bytes=memory_bytes,
             memory_share=memory_share,
         )
-    grammars = _grammars(path, runner.info)
+    ((grammars, warmed),) = warming
+    warmed.result()
     if isinstance(runner, LoadedModel):
         return TorchExecutor(runner, memory_bytes, grammars, memory_share)
     if isinstance(runner, NativeRunner):
@@ -168,9 +178,3 @@ def load_executor(
 def _suits(loaded: LoadedModel) -> bool:
     """Whether the native step is for such models at all; others are none that it failed on."""
     return bool(loaded.model.device.type == "cpu" and loaded.model.dtype == torch.bfloat16)
-
-
-def _grammars(path: str, info: ModelInfo) -> GrammarCompiler:
-    grammars = GrammarCompiler(lambda: tokenizer_from_folder(path), info)
-    grammars.warm()
-    return grammars

@@ -5,35 +5,16 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from engine.lora_book import AdapterBook, check_name
+from engine.lora_book import check_name
 from engine.types import AdapterError, AdapterSource, EngineError
 from generated.models import LoadLoraAdapterRequest, LoraAdapterStatus, UnloadLoraAdapterRequest
 from generated.operations import LoadLoraAdapter, LoadLoraAdapterAnswer, UnloadLoraAdapter, UnloadLoraAdapterAnswer
 from handlers.errors import Problem
 from handlers.service import Service
-from handlers.settings import Settings
 
 ADAPTER_CODE = "adapter"
 """The code of every refusal that concerns an adapter."""
 _SHOWN = 100
-
-
-def adapter_book(settings: Settings) -> AdapterBook:
-    """The adapters that a deployment starts with.
-
-    Raises:
-        AdapterError: they cannot be had together, or not on this model; the message says which and why.
-    """
-    for module in settings.lora_modules:
-        if module.base_model_name not in ("", settings.model_name):
-            raise AdapterError(
-                f"the adapter {module.name[:_SHOWN]!r} is for the model {module.base_model_name[:_SHOWN]!r} "
-                f"(its baseModelName), and {settings.model_name!r} is deployed."
-            )
-        if module.name == settings.model_name:
-            raise AdapterError(f"an adapter cannot have the deployed model's name, {module.name[:_SHOWN]!r}.")
-    sources = [AdapterSource(module.name, str(module.path)) for module in settings.lora_modules]
-    return AdapterBook(sources, settings.adapter_limits())
 
 
 class AdaptersHandler:

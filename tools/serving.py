@@ -18,7 +18,7 @@ from engine.process import divided
 from engine.text.tokenizer import TextTokenizer, tokenizer_from_folder
 from engine.types import AdapterError
 from handlers import exit_codes
-from handlers.adapters import adapter_book
+from handlers.adapter_book import adapter_book
 from handlers.listeners import Listener, ListenError, open_listeners
 from tools.config.weights import WeightsProblem, weights_facts
 

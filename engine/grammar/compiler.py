@@ -52,8 +52,12 @@ class GrammarCompiler:
         self._compiling = ThreadPoolExecutor(1, "grammar-compiler")
         self._looking = ThreadPoolExecutor(1, "grammar-masks")
 
-    def warm(self) -> None:
-        """Read the vocabulary now: it holds the interpreter's lock for 100 ms at a time, which would stop rounds."""
+    def warm(self) -> Future[None]:
+        """Read the vocabulary beside whatever the caller does now, and before the first round: it holds the
+        interpreter's lock for 100 ms at a time, which would stop rounds."""
+        return self._compiling.submit(self._warm)
+
+    def _warm(self) -> None:
         with contextlib.suppress(GrammarError):  # whoever asks for a grammar is told
             self._tokens()
 

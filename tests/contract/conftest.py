@@ -13,7 +13,7 @@ from in_process import InProcessApp
 from wire import MODEL
 
 from engine.mock_front import MockFront
-from handlers.adapters import adapter_book
+from handlers.adapter_book import adapter_book
 from handlers.listeners import one_listener
 from handlers.server import ApiServer
 from handlers.service import Service

@@ -13,7 +13,7 @@ from in_process import started
 
 from engine.mock_front import MockFront
 from engine.types import AdapterError, AdapterSource
-from handlers.adapters import adapter_book
+from handlers.adapter_book import adapter_book
 from handlers.service import Service
 from handlers.settings import LoraModule, Settings
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -37,9 +38,9 @@ def run_round(case: Case, library: Library, number: int, counts: Counter[str], e
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    kind = type("Machine", (NativeMachine,), {"subject": make_subject(case, library), "counts": counts})
+    kind: Any = type("Machine", (NativeMachine,), {"subject": make_subject(case, library), "counts": counts})
     try:
         run_state_machine_as_test(seed(number)(kind), settings=options)
     finally:
-        del kind
-        gc.collect()  # classes refer to themselves, and this one holds memory and threads
+        del kind.subject  # its memory and threads: Hypothesis remembers every class
+        gc.collect()
