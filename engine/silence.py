@@ -11,21 +11,25 @@ _CPU_FIELDS = slice(11, 13)
 _TICKS = 4
 """Looks within the shorter limit."""
 _SLOWEST_TICK_S = 5.0
+PATIENCE = 10.0
+"""A step may take so many times what was expected of it: longer contexts, and neighbours that take the processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class HangLimits:
     """How long an engine may owe an answer (every round is one) and say nothing.
 
-    The time that a step takes says little: one of ``max_prefill_tokens`` of a large model on a slow processor may take
-    half an hour. But it computes all the while, which a deadlock, a stopped process or a lost device do not.
+    The largest step of a large model on a slow processor may take half an hour, and the smallest milliseconds. So the
+    engine tells before a long step what it expects of it, and may take ``PATIENCE`` times as long. A deadlock, a
+    stopped process or a lost device use no processor time, which tells them from such a step much earlier.
     """
 
     hang_timeout_s: float = 60.0
-    """While the process uses no processor time at all. Only where the system tells (Linux)."""
+    """While the process uses no processor time at all (only where the system tells: Linux), and for every step that
+    is not expected to be long."""
     step_limit_s: float = 3600.0
-    """In any case, and while the model loads. 8,192 tokens, the most of a step by default, take longer only below
-    2.3 tokens a second."""
+    """For the longest step, and while the model loads until its first token. 8,192 tokens, the most of a step by
+    default, take longer only below 2.3 tokens a second."""
 
     @property
     def tick_s(self) -> float:
@@ -40,19 +44,27 @@ class Silence:
         self._limits = limits
         self._heard = True
         self._silent_s = self._idle_s = 0.0
+        self._expected_s = 0.0
         self._cpu_s: float | None = None
 
-    def broken(self) -> None:
-        """The engine has said something."""
+    def broken(self, expected_s: float = 0.0) -> None:
+        """The engine has said something; what it says next may be expected after so long."""
         self._heard = True
+        self._expected_s = expected_s
 
-    def hangs(self, *, owes: bool, loading: bool, cpu_s: float | None) -> bool:
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the engine said something, so far as somebody looked and it owed a word."""
+        return self._silent_s
+
+    def hangs(self, *, owes: bool, loading: bool, cpu_s: float | None, measured: bool = True) -> bool:
         """One look, ``tick_s`` after the last one.
 
         Args:
             owes: the engine has to say something sooner or later.
-            loading: it has not been ready yet.
+            loading: its model is not there yet.
             cpu_s: processor time that its process has used; None: not known.
+            measured: it has run a step, so that it can tell before the long ones.
         """
         before, self._cpu_s = self._cpu_s, cpu_s
         if self._heard or not owes:
@@ -66,7 +78,11 @@ class Silence:
             self._idle_s = 0.0
         else:
             self._idle_s += tick_s
-        return self._idle_s >= self._limits.hang_timeout_s or self._silent_s >= self._limits.step_limit_s
+        limits = self._limits
+        longest_s = limits.step_limit_s
+        if measured and not loading:
+            longest_s = min(longest_s, max(limits.hang_timeout_s, PATIENCE * self._expected_s))
+        return self._idle_s >= limits.hang_timeout_s or self._silent_s >= longest_s
 
 
 def cpu_seconds(pid: int) -> float | None:
