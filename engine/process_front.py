@@ -364,5 +364,5 @@ def how_it_ended(exit_code: int) -> str:
         name = signal.Signals(-exit_code).name
     except ValueError:
         name = f"signal {-exit_code}"
-    hint = "; the system does that when memory is short" if -exit_code == signal.SIGKILL else ""
+    hint = " (as the system does when memory is short)" if -exit_code == signal.SIGKILL else ""
     return f"was ended by {name}{hint}"

@@ -139,8 +139,12 @@ async def test_an_engine_that_dies_again_and_again_stays_down():
             os.kill(front.pid, signal.SIGKILL)
             with pytest.raises(EngineError):
                 await asyncio.wait_for(answer, 10)
+        assert await asyncio.wait_for(front.wait_lost(), 30) == "deaths"
         assert front.state == "down"
-        assert front.failure == "The engine process ended 2 times within 5 minutes and is not started again."
+        assert front.failure == (
+            "The engine process ended 2 times within 5 minutes and is not started again; the last one was ended by "
+            "SIGKILL (as the system does when memory is short)."
+        )
         with pytest.raises(EngineError) as caught:
             front.submit(request())
         assert caught.value.code == "engine_down"
