@@ -321,6 +321,8 @@ class ProcessFront(FrontBase):
             process.kill()
             await asyncio.to_thread(process.join)
         ended = _KILLED if engine.hung else how_it_ended(process.exitcode or 0)
+        if engine.load_failure is not None:
+            ended = f"could not load: {engine.load_failure.sentence.rstrip('.')}"
         process.close()
         if self.state == "draining":
             return

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from handlers.console import let_go, say
 from handlers.exit_codes import CRASH_LOOP
 from tools.config.command_line import add_config
 from tools.load.options import add_options
@@ -65,10 +67,11 @@ def _mock(given: argparse.Namespace) -> int:
 def _run(make: Callable[[], tuple[Service, list[Listener]]]) -> int:
     from tools.serving import CannotStart
 
+    atexit.register(let_go)
     try:
         service, listeners = make()
     except CannotStart as error:
-        print(error, file=sys.stderr)
+        say(str(error), sys.stderr)
         return error.code
     from handlers.server import run  # late, since an engine may load beside it
 

@@ -18,6 +18,7 @@ from engine.text.tokenizer import TextTokenizer, tokenizer_from_folder
 from engine.types import AdapterError
 from handlers import exit_codes
 from handlers.adapter_book import adapter_book
+from handlers.console import say
 from handlers.listeners import Listener, ListenError, open_listeners
 from handlers.log_settings import level_number
 from tools.config.weights import WeightsProblem, weights_facts
@@ -225,4 +226,4 @@ def _fronts(
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    say(line, sys.stderr)
