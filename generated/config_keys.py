@@ -1792,7 +1792,7 @@ KEYS: Final[dict[str, Key]] = {
         ("integer",),
         "Own key. Seconds after which a silent engine counts as dead.",
         True,
-        "It is ended and started again.",
+        "It is ended and started again; a step that computes may take ten times what is expected of it.",
         "60",
         None,
         False,

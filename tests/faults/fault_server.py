@@ -52,6 +52,12 @@ def slow_prompts() -> SlowPrompts:
     return SlowPrompts(step_delay_s=0.001)
 
 
+def while_weights_are_there() -> SlowPrompts:
+    """The same, as long as there is the file that WEIGHTS names."""
+    Path(os.environ["WEIGHTS"]).read_bytes()
+    return slow_prompts()
+
+
 def main(stall_s: str, token_timeout_s: str = "600", factory: str = "tests.faults.fault_server:slow_prompts") -> int:
     """The server's process."""
     from handlers.listeners import open_listeners
@@ -95,10 +101,13 @@ def process_of(
 
 
 def fault_server(
-    stall_s: float, *arguments: str, environment: Mapping[str, str] | None = None
+    stall_s: float,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    stderr: IO[str] | int = subprocess.DEVNULL,
 ) -> contextlib.AbstractContextManager[tuple[subprocess.Popen[str], str]]:
     """A server whose engine runs ``SlowPrompts``, and counts as dead after so many silent seconds."""
-    return process_of("-c", PROGRAM, str(stall_s), *arguments, environment=environment)
+    return process_of("-c", PROGRAM, str(stall_s), *arguments, environment=environment, stderr=stderr)
 
 
 def client_of(url: str) -> httpx.AsyncClient:
