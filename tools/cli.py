@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from handlers.console import let_go, say
+from handlers.console import let_go
 from handlers.exit_codes import CRASH_LOOP
 from tools.config.command_line import add_config
 from tools.load.options import add_options
@@ -54,24 +55,24 @@ def _serve(given: argparse.Namespace) -> int:
     def parse(defaults: Mapping[str, Any]) -> argparse.Namespace:
         return _parser(defaults).parse_args(given.arguments)
 
-    return _run(lambda: served(given, parse, _settings, os.environ))
+    return _run(given, lambda: served(given, parse, _settings, os.environ))
 
 
 def _mock(given: argparse.Namespace) -> int:
     """Serve made-up text under the same contract."""
     from tools.serving import mocked
 
-    return _run(lambda: mocked(given, _settings))
+    return _run(given, lambda: mocked(given, _settings))
 
 
-def _run(make: Callable[[], tuple[Service, list[Listener]]]) -> int:
-    from tools.serving import CannotStart
+def _run(given: argparse.Namespace, make: Callable[[], tuple[Service, list[Listener]]]) -> int:
+    from tools.serving import CannotStart, teller
 
     atexit.register(let_go)
     try:
         service, listeners = make()
     except CannotStart as error:
-        say(str(error), sys.stderr)
+        teller(given.log_form, logging.CRITICAL)(str(error))
         return error.code
     from handlers.server import run  # late, since an engine may load beside it
 

@@ -86,6 +86,7 @@ def speechless(port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 SPEECHLESS = """
 import sys
+from argparse import Namespace
 from engine.front import EngineSpec, ProcessFront
 from engine.text.byte_tokenizer import mock_tokenizer
 from handlers.listeners import open_listeners
@@ -94,12 +95,12 @@ from handlers.settings import Settings
 from tools import cli, serving
 
 def make():
-    front = ProcessFront(mock_tokenizer(), EngineSpec("engine.mock:make_executor"), on_progress=serving._say)
+    front = ProcessFront(mock_tokenizer(), EngineSpec("engine.mock:make_executor"), on_progress=serving.teller("text"))
     settings = Settings("mock", port=int(sys.argv[1]))
     return Service(settings, front), open_listeners(settings)
 
 if __name__ == "__main__":
-    sys.exit(cli._run(make))
+    sys.exit(cli._run(Namespace(log_form="text"), make))
 """
 
 

@@ -103,3 +103,14 @@ async def test_an_idle_engine_is_started_again_without_a_request(fault, record_p
             if answer.status_code == 503:
                 assert answer.json()["code"] in ("engine_down", "loading")
             await comes_back(client, process, record_property)
+
+
+def test_a_stopped_engine_does_not_keep_the_server_from_ending():
+    """Whether or not it counts as dead yet: it is killed when it does not take its leave, and the code is 0."""
+    with fault_server(3600.0) as (process, _):
+        engine = engine_of(process)
+        os.kill(engine, signal.SIGSTOP)
+        process.terminate()
+        assert process.wait(60) == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(engine, 0)
