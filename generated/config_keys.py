@@ -413,7 +413,7 @@ KEYS: Final[dict[str, Key]] = {
         None,
     ),
     "ServerConfig.openPaths": Key(
-        "a list of 0 to 64 items, each a string of 1 to 256 characters that matches ^/",
+        "a list of at most 64 paths that begin with a slash",
         ("list",),
         "Own key. Paths that need no API key.",
         True,
