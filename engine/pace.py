@@ -1,4 +1,4 @@
-"""How long the next step may be expected to take, from its tokens and the steps before it."""
+"""How much processor time the next step may be expected to use, from its tokens and the steps before it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 TOLD_FROM_S = 0.1
-"""Steps that are expected to be shorter are not told: a message for each would cost more than it says."""
+"""Seconds; of steps that are expected to use less nothing is told: a message for each would cost more than it says."""
 _NEWEST = 0.3
 """The weight of the newest step in what is usual for its size."""
 
 
 class StepPace:
-    """Tells, before a long step, how long it is expected to take.
+    """Tells, before a long step, how much processor time it is expected to use.
 
-    Seconds a token are kept for each doubling of the tokens in a step. The more tokens, the less each takes, so the
+    It is that of all threads, and says the same on a busy machine, where a step takes many times as long. Seconds a
+    token are kept for each doubling of the tokens in a step. The more tokens, the less each takes, so the
     nearest size below that has been seen gives too much rather than too little. What grows with the length of the
     contexts is in what is usual, with a delay.
     """
 
     def __init__(
-        self, tell: Callable[[float], None] = lambda _: None, clock: Callable[[], float] = time.perf_counter
+        self, tell: Callable[[float], None] = lambda _: None, clock: Callable[[], float] = time.process_time
     ) -> None:
         """Args:
         tell: gets the expected seconds of a step that is about to begin, from ``TOLD_FROM_S`` on.
-        clock: seconds.
+        clock: of this process's time, in seconds.
         """
         self._tell = tell
         self._clock = clock

@@ -87,7 +87,7 @@ def load_executor(
         native_cache: the folder that the native step's library is kept in once it is built; None takes the usual one.
         threads: of the native step; None takes one a core, since it makes way for busy neighbours by itself.
         on_progress: gets a sentence before something that takes seconds.
-        on_long_step: gets the seconds that a step is expected to take, before it begins; see ``StepPace``.
+        on_long_step: gets the processor time of a step, in seconds, before it begins; see ``StepPace``.
 
     Raises:
         LoadError: not a servable model.

@@ -52,8 +52,8 @@ class EngineSpec:
     factory: str
     """``"module:function"``. It is called with ``kwargs`` and returns an Executor; one that has a parameter
     ``on_progress`` also gets a function to call with sentences while it loads, one that has ``on_long_step`` a function
-    to call with the expected seconds before a long step, and one that has ``threads`` the number that was asked for, or
-    None. What it raises, it says in a sentence.
+    to call with the expected processor time before a long step, and one that has ``threads`` the number that was asked
+    for, or None. What it raises, it says in a sentence.
     """
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Picklable."""

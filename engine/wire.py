@@ -113,7 +113,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class LongStep:
-    """From the engine: the step that begins now may be expected to take so long."""
+    """From the engine: the step that begins now may be expected to use so much processor time."""
 
     expected_s: float
 

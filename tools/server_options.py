@@ -54,7 +54,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         type=_above_0,
         default=60.0,
         metavar="S",
-        help="a silent engine is started anew after so long, or after 10 times what is expected of its step",
+        help="a silent engine is started anew after so long; one that computes, once it used 10 times what is expected",
     )
     add("--engine-step-limit", type=_above_0, default=3600.0, metavar="S", help="for any step, and for loading")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -203,15 +202,6 @@ def four_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.machine_memory.available_bytes", lambda: 4 * 2**30)
 
 
-@pytest.fixture
-def quiet() -> Iterator[None]:
-    """The log level that a row sets is taken back."""
-    root = logging.getLogger()
-    level = root.level
-    yield
-    root.setLevel(level)
-
-
 def file_of(folder: Path, config: dict[str, Any], name: str = "config.json") -> Path:
     """A file in the folder of the deployment."""
     past = (datetime.now() - timedelta(hours=2)).strftime("%Y-%m-%d %H:%M:%S")
@@ -225,7 +215,7 @@ def test_an_address_of_all_zeros_needs_the_file_s_word(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-@pytest.mark.usefixtures("quiet", "four_gigabytes")
+@pytest.mark.usefixtures("four_gigabytes")
 async def test_a_key_changes_what_is_answered(row: Row, folder: Path) -> None:
     """The probe of the row, before and after its change."""
     before = changed(row.base, row.also)

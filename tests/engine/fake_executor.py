@@ -133,13 +133,13 @@ def spinning():
 
 
 def foretelling(*, on_long_step):
-    """A factory of an executor whose second step computes for a second, and that says so before."""
+    """A factory of an executor whose second step computes for two seconds, and that says so before."""
 
     class Foretelling(FakeExecutor):
         def step(self):
             if self.steps == 1:
                 on_long_step(3.0)
-                end_s = time.process_time() + 1.0
+                end_s = time.process_time() + 2.0
                 while time.process_time() < end_s:
                     pass
             rounds = super().step()

@@ -1,4 +1,4 @@
-"""What is expected of a step, and that the front hears of it before the step begins."""
+"""What a step is expected to use, and that the front hears of it before the step begins."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_executors_say_how_many_tokens_a_step_has(kind):
 
 
 async def test_a_front_waits_for_a_long_step_that_was_told():
-    """It computes for a second, five times the timeout, and said that three may be expected."""
+    """It uses two seconds of the processor, ten times the timeout, and said that three may be expected."""
     front = ProcessFront(mock_tokenizer(), EngineSpec("fake_executor:foretelling"), hang=HangLimits(0.2, 1e6))
     await front.start()
     try:
