@@ -20,8 +20,8 @@ _LOWEST_PRIORITY = 19
 class PagesAhead:
     """A thread of the lowest priority that writes to memory first.
 
-    The first writing to two megabytes takes the system 0.1 ms where it has them and 4 ms in a virtual machine whose host
-    has to find them. In steps that was 8 % of the time of 16 clients, until the cache had reached its size.
+    The first writing to two megabytes takes the system 0.1 ms where it has them, and 4 ms in a virtual machine whose
+    host has to find them. In steps that was 8 % of the time of 16 clients, until the cache had reached its size.
     """
 
     def __init__(
