@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Protocol
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from handlers.errors import Problem, refused
@@ -47,7 +48,7 @@ class LimitsMiddleware:
             return
         path: str = scope["path"]
         if path.endswith("/") or "//" in path:  # the router would answer with a redirect
-            raise Problem(404, "not_found", "There is nothing at this path")
+            raise HTTPException(404)
         problem = self._read_headers(scope)
         if problem is None and record_of(scope).duplicate:
             problem = refused("duplicate_id", _DUPLICATE, "req-id")

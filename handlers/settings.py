@@ -9,6 +9,7 @@ from pathlib import Path
 
 from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
+from handlers.engine_settings import EngineSettings
 from handlers.health_limits import HealthLimits
 from handlers.log_settings import LogSettings
 from handlers.planes import Planes, addresses
@@ -53,6 +54,8 @@ class Settings:
     planes: Planes = field(default_factory=Planes)
     """Where the management and the metrics plane listen; by default with the business plane."""
     health: HealthLimits = field(default_factory=HealthLimits)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    """The sizes that each instance of the engine has."""
     instances: int = 1
     """Engine processes behind this server, MindIE's modelInstanceNumber."""
     metrics: bool = True
