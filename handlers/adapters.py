@@ -26,7 +26,8 @@ class AdaptersHandler:
         """Load an adapter; the answer comes when requests may name it.
 
         Raises:
-            Problem: 404 where this is not offered; 422 for an adapter that cannot be loaded, with what is wrong; 503 while requests are not served.
+            Problem: 404 where this is not offered; 422 for an adapter that cannot be loaded, with what is wrong;
+                503 while requests are not served.
         """
         service, name = self._service, request.lora_name
         folder = self._folder()

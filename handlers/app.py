@@ -73,6 +73,7 @@ from handlers.metrics import PATH as METRICS_PATH
 from handlers.metrics import MetricsMiddleware
 from handlers.models import ModelsHandler
 from handlers.nowhere import Nowhere
+from handlers.paths import PathTable
 from handlers.planes import PlanesMiddleware, PlaneTable
 from handlers.record import record_of
 from handlers.service import Service
@@ -121,7 +122,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
             *([partial(MetricsMiddleware, service=service)] if own else []),
             ExceptionMiddleware,
             partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"}), nowhere=nowhere),
-            partial(LimitsMiddleware, limit=service),
+            partial(LimitsMiddleware, limit=service, paths=PathTable(routes["paths"])),
             RoutingMiddleware,
             RequestValidationMiddleware,
             LifespanMiddleware,

@@ -37,5 +37,5 @@ class TokenizerHandler:
         if not shown:
             return len(ids), []
         detokenizer = self._tokenizer.detokenizer(skip_special_tokens=False)
-        pieces = [detokenizer.push(token_id, always_show=True) for token_id in ids]
+        pieces = [detokenizer.push(token_id) for token_id in ids]
         return len(ids), [piece for piece in (*pieces, detokenizer.finish()) if piece]

@@ -28,6 +28,7 @@ from generated.operations import (
 )
 from handlers.models import check_deployed, folder_name
 from handlers.service import Service
+from handlers.settings import Limits
 from handlers.version import VERSION
 
 FIRST_COME: Final = 0
@@ -49,7 +50,7 @@ class DescriptionsHandler:
         _, limits = self._service.loaded()
         sizes = self._service.settings.engine
         extensions = ServerExtensions(
-            max_iter_times=limits.max_iter_times,
+            max_iter_times=_longest_answer(limits),
             prefill_policy_type=FIRST_COME,
             decode_policy_type=FIRST_COME,
             max_prefill_batch_size=sizes.max_prefill_batch_size,
@@ -101,7 +102,7 @@ class DescriptionsHandler:
                 docker_label=None,
                 max_batch_total_tokens=settings.engine.max_prefill_tokens,
                 max_best_of=min(settings.max_n, MOST_CHOICES),
-                max_concurrent_requests=settings.engine.max_batch_size,
+                max_concurrent_requests=self._service.front.total_slots,
                 max_stop_sequences=None,
                 max_waiting_tokens=None,
                 sha=None,
@@ -124,15 +125,20 @@ class DescriptionsHandler:
                 npuMemSize=self._memory_gb,
                 cpuMemSize=0,
                 worldSize=1,
-                maxOutputLen=limits.max_iter_times,
+                maxOutputLen=_longest_answer(limits),
                 cacheBlockSize=settings.engine.cache_block_size,
             )
         )
 
     @property
-    def _memory_gb(self) -> float:
-        """Whole numbers as such, which MindIE's clients read."""
+    def _memory_gb(self) -> int | float:
+        """Whole numbers as integers, as MindIE gives them."""
         size_gb = self._service.settings.engine.npu_mem_size
         if size_gb is None:
             return AUTOMATIC
         return int(size_gb) if size_gb == int(size_gb) else size_gb
+
+
+def _longest_answer(limits: Limits) -> int:
+    """Tokens that an answer may have, however short its prompt."""
+    return min(limits.max_iter_times, limits.max_seq_len)

@@ -15,10 +15,11 @@ NOTHING: Final = "There is nothing at this path"
 _TEXT: Final = "use POST /v1/completions, or POST /v1/chat/completions, with stream for events"
 _IDS: Final = "use POST /v1/completions, whose prompt may be a list of token ids"
 _CHAT: Final = "use POST /v1/chat/completions"
-_TEXT_ONLY: Final = "this server generates text: use POST /v1/chat/completions or POST /v1/completions"
+_TEXT_ONLY: Final = "this server only generates text; use POST /v1/chat/completions or POST /v1/completions"
 _ONE_ROLE: Final = "prefill and decode are not divided among servers here; GET /v1/status says what this one does"
 _COUNT: Final = "use POST /v1/tokenizer, which counts the tokens of a text and shows them"
 _STATE: Final = "an engine that fails is started again by itself; use GET /health, which says in what state it is"
+_VERSIONS: Final = "models have no versions here; leave /versions and the number behind it out"
 _MODEL: Final = "this is asked of a model; put /v2/models/ and its name before it"
 
 _NOT_OFFERED: Final = tuple(
@@ -26,7 +27,10 @@ _NOT_OFFERED: Final = tuple(
     for pattern, advice in (
         (r"/|/generate|/generate_stream|/infer|/api/generate|/v2/models/.+/generate(_stream)?", _TEXT),
         (r"/infer_token|/v2/models/.+/infer", _IDS),
-        (r"(/v2/models/.+?)/versions/[^/]+(/.+)?", "models have no versions here; leave /versions and what it names out"),
+        (
+            r"(/v2/models/.+?)/versions/[^/]+(/.+)?",
+            "models have no versions here; leave /versions and what it names out",
+        ),
         (r"/dresult|/v1/role/.+|/v2/role/.+", _ONE_ROLE),
         (r"/metrics-json", "use GET /metrics"),
         (r"/v2/status", "use GET /v1/status"),

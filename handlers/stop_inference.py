@@ -26,7 +26,7 @@ class StopInferenceHandler:
         check_deployed(self._service, model)
         record = self._service.live.find(request.id) or self._service.live.find_uuid(request.id)
         if record is None:
-            message = f"id: RequestId is {request.id[:_SHOWN]} not found; no request of this id is being answered"
+            message = f"RequestId is {request.id[:_SHOWN]} not found; no request of this id is being answered"
             raise Problem(404, "not_found", message, "id")
         record.stop()
         return StopInference.Ok(StoppedInference(id=request.id))
