@@ -1473,7 +1473,11 @@ class ModelConfig(ContractModel):
     Tokens of prompt and answer together at most, as it is in force (maxSeqLen, at most what the model can).
     """
 
-    npu_mem_size: Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-1, le=1048576)]
+    npu_mem_size: Annotated[
+        Annotated[int, Integer(ge=-1, le=1048576)]
+        | Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-1, le=1048576)],
+        OneOf("integer", "number"),
+    ]
     """
     GB for keys and values; -1 where nobody set a size and a share of what is free is taken.
     """
@@ -1578,7 +1582,7 @@ class Info(ContractModel):
 
     max_concurrent_requests: Annotated[int, Integer(ge=1, le=2147483647)]
     """
-    Sequences that run at the same time (maxBatchSize).
+    Sequences that run at the same time (maxBatchSize), of all instances.
     """
 
     max_stop_sequences: Annotated[int, Integer(ge=0, le=2147483647)] | None
@@ -1637,7 +1641,11 @@ class StaticConfig(ContractModel):
     Tokens of prompt and answer together at most.
     """
 
-    npuMemSize: Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-1, le=1048576)]
+    npuMemSize: Annotated[
+        Annotated[int, Integer(ge=-1, le=1048576)]
+        | Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-1, le=1048576)],
+        OneOf("integer", "number"),
+    ]
     """
     GB for keys and values; -1 where nobody set a size and a share of what is free is taken.
     """
