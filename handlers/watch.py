@@ -24,6 +24,8 @@ _QUIET: Final = (
 """Endpoints that are asked every few seconds: their lines are for debugging."""
 _OURS: Final = frozenset({429, 500, 503})
 """Statuses whose message is a sentence of ours alone; the others may say what a client has sent."""
+ADAPTER_CODE: Final = "adapter"
+"""The code of refusals that concern an adapter: its operator wants to read why, and no prompt is near."""
 
 
 class WatchMiddleware:
@@ -106,7 +108,7 @@ def log_fields(record: Record, now_s: float, path: str | None, *, prompts: bool)
     if problem is not None:
         fields["code"] = problem.code
         fields["param"] = problem.param
-        if prompts or problem.status in _OURS:
+        if prompts or problem.status in _OURS or problem.code == ADAPTER_CODE:
             fields["reason"] = problem.message
     if prompts:
         fields["prompt"] = record.prompt
