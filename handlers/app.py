@@ -157,8 +157,8 @@ def operations(service: Service) -> Operations:
     def count_tokens(_: Call) -> CountTokensHandler:
         return TokenizerHandler(service).count
 
-    def stop_inference(_: Call) -> StopInferenceHandler:
-        return StopInference(service).stop
+    def stop_inference(call: Call) -> StopInferenceHandler:
+        return StopInference(service, call)
 
     models = ModelsHandler(service)
     list_models: ListModelsHandler = models.list_models

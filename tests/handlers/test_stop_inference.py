@@ -6,11 +6,13 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from in_process import started
 
+from handlers.api_keys import Access
 from handlers.record import Record
 from handlers.service import Service
 
@@ -173,3 +175,21 @@ def test_ids_of_answers_are_found_before_uuids(service_for: ServiceFor) -> None:
     assert live.find(one.uuid) is other
     assert live.find_uuid(one.uuid) is one
     assert live.find_uuid("nobody") is None
+
+
+async def test_only_the_holder_of_the_same_key_may_stop_a_request(service_for: ServiceFor, tmp_path: Path) -> None:
+    """To all others it is not there."""
+    keys = tmp_path / "keys"
+    keys.write_text("alice:sk-alice-0123\nbob:sk-bob-0123456\n")
+    keys.chmod(0o600)
+    alice, bob = ({"Authorization": f"Bearer {key}"} for key in ("sk-alice-0123", "sk-bob-0123456"))
+    service = service_for({"step_delay_s": 0.001}, max_iter_times=10**6, access=Access(keys))
+    async with started(service) as client:
+        running = asyncio.create_task(client.post(CHAT, json=BODIES[CHAT], headers={"req-id": "mine", **alice}))
+        record = await answering(service, "mine")
+        for name in ("mine", record.uuid):
+            assert (await client.post(STOP, json={"id": name}, headers=bob)).status_code == 404
+            assert (await client.post(STOP, json={"id": name})).status_code == 401
+        assert not record.stopped
+        assert (await client.post(STOP, json={"id": "mine"}, headers=alice)).status_code == 200
+        assert (await running).json()["choices"][0]["finish_reason"] == "stop"
