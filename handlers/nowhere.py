@@ -27,10 +27,7 @@ _NOT_OFFERED: Final = tuple(
     for pattern, advice in (
         (r"/|/generate|/generate_stream|/infer|/api/generate|/v2/models/.+/generate(_stream)?", _TEXT),
         (r"/infer_token|/v2/models/.+/infer", _IDS),
-        (
-            r"(/v2/models/.+?)/versions/[^/]+(/.+)?",
-            "models have no versions here; leave /versions and what it names out",
-        ),
+        (r"/v2/models/.+/versions/[^/]+(/.+)?", _VERSIONS),
         (r"/dresult|/v1/role/.+|/v2/role/.+", _ONE_ROLE),
         (r"/metrics-json", "use GET /metrics"),
         (r"/v2/status", "use GET /v1/status"),
