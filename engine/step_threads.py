@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from statistics import median
 
 LARGE_STEP_ROWS = 64
 """A step of so many rows is long between two meetings of its threads, so that all of them nearly always pay."""
@@ -13,6 +15,9 @@ _SLOW = 1.5
 _SLOW_STEPS = 4
 """So many in a row bring a trial."""
 _TRIAL_STEPS = 3
+"""Of the other way, one after the other: the system favours threads that have slept, for a step."""
+_JUDGED_STEPS = 5
+"""So many last steps are compared with a trial, by their median: one that waits for something else decides nothing."""
 _BETTER = 0.9
 """The other way must take less than this part of the time to be taken."""
 _FORGET = 1.002
@@ -83,6 +88,8 @@ class _Choice:
         self._explored = _EXPLORED_FIRST
         self._trial: list[float] | None = None
         """Ratios of the trial that runs, of the way that is not in use."""
+        self._last: deque[float] = deque(maxlen=_JUDGED_STEPS)
+        """Ratios of the way in use."""
         self._recent = 1.0
         """A running mean of the ratios of the way in use."""
 
@@ -104,9 +111,10 @@ class _Choice:
         if self._trial is not None:
             self._trial.append(ratio)
             # One step shows that one thread is slower. That all are takes more: a neighbour may do nothing for a step.
-            if len(self._trial) == _TRIAL_STEPS or (ratio > self._recent and not self._alone):
-                self._decide(sorted(self._trial)[len(self._trial) // 2], now_s)
+            if len(self._trial) == _TRIAL_STEPS or (ratio > median(self._last) and not self._alone):
+                self._decide(self._trial, now_s)
             return
+        self._last.append(ratio)
         self._recent += 0.3 * (ratio - self._recent)
         self._steps += 1
         self._slow_steps = self._slow_steps + 1 if self._recent > _SLOW else 0
@@ -115,15 +123,16 @@ class _Choice:
         if self._alone or self._slow_steps >= _SLOW_STEPS or self._steps >= self._explored:
             self._trial = []
 
-    def _decide(self, ratio: float, now_s: float) -> None:
-        """End a trial whose median was ``ratio``."""
-        changes = ratio < _BETTER * self._recent
+    def _decide(self, trial: list[float], now_s: float) -> None:
+        """End a trial."""
+        changes = median(trial) < _BETTER * median(self._last)
         confirmed = not changes and (self._alone or self._slow_steps >= _SLOW_STEPS)
         self._hold_s = min(2 * self._hold_s, _LONGEST_S) if confirmed else _FIRST_S
         self._explored = _EXPLORED_FIRST if changes else min(2 * self._explored, _EXPLORED_MOST)
         if changes:
             self._alone = not self._alone
-            self._recent = ratio
+            self._recent = median(trial)
+            self._last = deque(trial, _JUDGED_STEPS)
         self._until = now_s + self._hold_s
         self._trial = None
         self._slow_steps = self._steps = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle
 
 import pytest
 
@@ -73,6 +74,14 @@ def test_trials_become_rare_while_they_are_lost() -> None:
     machine = Machine()
     machine.run(2000, busy)
     assert machine.run(800, busy).count(2) == 3
+
+
+def test_steps_that_wait_for_something_else_decide_nothing() -> None:
+    """Every third step takes three times as long, on either way: all threads stay but for trials."""
+    machine = Machine()
+    times = cycle([1.0, 1.0, 3.0])
+    used = machine.run(2000, lambda threads: quiet(threads) * next(times))
+    assert used.count(1) < 30
 
 
 def test_steps_of_a_new_size_find_their_way_back() -> None:
