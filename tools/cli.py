@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from tools.server_options import (
 )
 
 if TYPE_CHECKING:
+    from handlers.engine_settings import EngineSettings
     from handlers.listeners import Listener
     from handlers.service import Service
     from handlers.settings import Settings
@@ -109,6 +111,7 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         tls=tls_of(given),
         access=access_of(given),
         health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
+        engine=_sizes(given),
         instances=getattr(given, "instances", 1),
         metrics=given.metrics,
         metrics_vllm=given.metrics_vllm,
@@ -147,6 +150,15 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         max_lora_rank=given.max_lora_rank,
         lora_dir=given.lora_dir,
     )
+
+
+def _sizes(given: argparse.Namespace) -> EngineSettings:
+    """Those that the command has options for; the mock has few."""
+    from handlers.engine_settings import EngineSettings
+
+    names = {field.name for field in fields(EngineSettings)}
+    sizes = EngineSettings(**{name: value for name, value in vars(given).items() if name in names})
+    return replace(sizes, max_prefill_batch_size=min(sizes.max_prefill_batch_size, sizes.max_batch_size))
 
 
 def _failed(reason: str, code: int) -> int:

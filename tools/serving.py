@@ -130,6 +130,7 @@ def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Serv
     from handlers.service import Service
 
     settings = make_settings(given, given.model_name or "mock")
+    settings = replace(settings, engine=replace(settings.engine, instance_type="StandardMock"))
     delay_s = getattr(given, "step_delay_ms", 0.0) / 1000
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
     keys, tls = _guards(settings)
@@ -215,7 +216,7 @@ def _fronts(
             "page_size": given.cache_block_size,
             "memory_bytes": memory_bytes,
             "max_batch_size": given.max_batch_size,
-            "max_prefill_batch_size": min(given.max_prefill_batch_size, given.max_batch_size),
+            "max_prefill_batch_size": settings.engine.max_prefill_batch_size,
             "max_prefill_tokens": given.max_prefill_tokens,
             "prefill_chunk_size": given.prefill_chunk_size,
             "apart": given.template_type == "Standard",
