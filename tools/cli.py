@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import atexit
 import logging
 import os
 import sys
@@ -12,7 +11,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from handlers.console import let_go
 from handlers.exit_codes import CRASH_LOOP
 from tools.access_options import access_of, add_access, tls_of
 from tools.config.command_line import add_config
@@ -71,7 +69,6 @@ def _mock(given: argparse.Namespace) -> int:
 def _run(given: argparse.Namespace, make: Callable[[], tuple[Service, list[Listener]]]) -> int:
     from tools.serving import CannotStart, teller
 
-    atexit.register(let_go)
     try:
         service, listeners = make()
     except CannotStart as error:

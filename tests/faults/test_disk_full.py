@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fault_server import COMPLETIONS, ROOT, asked, client_of, is_ready, metric, process_of, until
+from fault_server import COMPLETIONS, ROOT, asked, client_of, engine_of, is_ready, metric, process_of, until
 
 from engine.native.build import find_compiler, with_library
 from engine.native.variants import VARIANTS
@@ -73,10 +75,12 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def speechless(port: int) -> Iterator[subprocess.Popen[bytes]]:
+def speechless(port: int) -> Iterator[subprocess.Popen[str]]:
     """A server with an engine process, whose standard output and standard error take nothing."""
     with Path("/dev/full").open("w") as full:
-        process = subprocess.Popen([sys.executable, "-c", SPEECHLESS, str(port)], cwd=ROOT, stdout=full, stderr=full)
+        process = subprocess.Popen(
+            [sys.executable, "-c", SPEECHLESS, str(port)], cwd=ROOT, stdout=full, stderr=full, text=True
+        )
     try:
         yield process
     finally:
@@ -104,8 +108,9 @@ if __name__ == "__main__":
 """
 
 
-async def test_lines_for_the_operator_may_all_be_lost():
-    """The server gets ready, answers and ends with 0; what an engine says while it loads is such a line, too."""
+@pytest.mark.parametrize(("ending", "code"), [("terminated", 0), ("its engine killed", 70)])
+async def test_lines_for_the_operator_may_all_be_lost(ending, code):
+    """The server gets ready, answers and ends as always; what an engine says while it loads is such a line, too."""
     port = free_port()
     with speechless(port) as process:
         async with client_of(f"http://127.0.0.1:{port}") as client:
@@ -115,11 +120,20 @@ async def test_lines_for_the_operator_may_all_be_lost():
                     return await is_ready(client)
                 return False
 
+            async def not_ready():
+                return not await ready()
+
             await until(ready)
             answer = await client.post(COMPLETIONS, json=asked("hello", max_tokens=4))
             assert answer.status_code == 200
-        process.terminate()
-        assert process.wait(60) == 0
+            if ending == "terminated":
+                process.terminate()
+            else:
+                for _ in range(3):
+                    await until(ready)
+                    os.kill(engine_of(process), signal.SIGKILL)
+                    await until(not_ready)
+        assert process.wait(60) == code
 
 
 def test_the_code_of_a_failed_start_is_not_lost_with_its_line():
