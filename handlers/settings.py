@@ -10,6 +10,7 @@ from pathlib import Path
 from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
 from handlers.api_keys import Access
+from handlers.engine_settings import EngineSettings
 from handlers.health_limits import HealthLimits
 from handlers.log_settings import LogSettings
 from handlers.planes import Planes, addresses
@@ -57,6 +58,8 @@ class Settings:
     tls: Tls = field(default_factory=Tls)
     access: Access = field(default_factory=Access)
     health: HealthLimits = field(default_factory=HealthLimits)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    """The sizes that each instance of the engine has."""
     instances: int = 1
     """Engine processes behind this server, MindIE's modelInstanceNumber."""
     metrics: bool = True
