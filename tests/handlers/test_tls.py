@@ -26,6 +26,12 @@ CHAT = "/v1/chat/completions"
 HELLO = {"model": "mock", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4, "ignore_eos": True}
 
 
+@pytest.fixture(autouse=True)
+def warnings_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever level other tests have left behind."""
+    caplog.set_level(logging.WARNING)
+
+
 @pytest.fixture
 def ca() -> Authority:
     """The CA of the server and of its clients."""
@@ -181,7 +187,8 @@ def test_a_broken_renewal_keeps_what_was_there(
         running.look()
 
         assert server_name(context, running.port) == "server"
-        (line,) = [each.message for each in caplog.records if each.levelno == logging.ERROR]
+        lines = [each.message for each in caplog.records if each.name == "handlers.tls_watch"]
+        (line,) = [line for line in lines if line.startswith("the TLS files")]
         what = "private key" if broken == "mismatched" else "certificate"
         assert line.startswith(f"the TLS files before it stay in use: the {what} ")
 
