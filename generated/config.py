@@ -441,7 +441,49 @@ class ServerSection(ContractModel):
         Annotated[int, Integer(ge=1, le=1000000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None
     """
-    Own key. Open connections.
+    Own key. Connections of the business plane.
+    """
+
+    headerTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds for the headers of a request.
+    """
+
+    bodyTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds for the body of a request, without the time in which it waits unread.
+    """
+
+    writeTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds in which a client has to take 64 KiB, or all that there is for it.
+    """
+
+    keepAliveTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds that a connection may wait for its next request.
+    """
+
+    maxHeaderBytes: Annotated[
+        Annotated[int, Integer(ge=1024, le=1048576)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Bytes of all headers of a request.
+    """
+
+    maxHeaders: Annotated[
+        Annotated[int, Integer(ge=16, le=10000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Headers of a request.
     """
 
     drainTimeout: Annotated[
@@ -1026,7 +1068,7 @@ class ScheduleSection(ContractModel):
         Annotated[int, Integer(ge=0, le=1000000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None
     """
-    Own key. Requests that wait for a place in the batch.
+    Own key. Requests that wait in the engine for a place or for memory, of those that are worked on.
     """
 
 

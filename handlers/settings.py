@@ -10,6 +10,7 @@ from pathlib import Path
 from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
 from handlers.health_limits import HealthLimits
+from handlers.link_limits import LinkLimits
 from handlers.log_settings import LogSettings
 from handlers.planes import Planes, addresses
 from handlers.strict_json import JsonLimits
@@ -53,6 +54,8 @@ class Settings:
     planes: Planes = field(default_factory=Planes)
     """Where the management and the metrics plane listen; by default with the business plane."""
     health: HealthLimits = field(default_factory=HealthLimits)
+    links: LinkLimits = field(default_factory=LinkLimits)
+    """Of connections, and of the requests on them."""
     instances: int = 1
     """Engine processes behind this server, MindIE's modelInstanceNumber."""
     metrics: bool = True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from handlers.exit_codes import CRASH_LOOP
 from tools.config.command_line import add_config
+from tools.link_options import add_links, links_of
 from tools.load.options import add_options
 from tools.server_options import (
     FEATURES,
@@ -102,6 +103,7 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         port=given.port,
         planes=Planes(given.management_host, given.management_port, given.metrics_port, given.allow_all_zero_ip),
         health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
+        links=links_of(given),
         instances=getattr(given, "instances", 1),
         metrics=given.metrics,
         metrics_vllm=given.metrics_vllm,
@@ -161,6 +163,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_contract(serve)
     add_watch(serve)
     add_life(serve)
+    add_links(serve)
     serve.set_defaults(run=_serve, profile=())
     serve.set_defaults(**(defaults or {}))
 
@@ -168,6 +171,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_contract(mock)
     add_watch(mock)
     add_life(mock)
+    add_links(mock)
     mock.add_argument(
         "--profile",
         type=read_profile,

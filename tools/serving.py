@@ -21,6 +21,7 @@ from handlers.adapter_book import adapter_book
 from handlers.listeners import Listener, ListenError, open_listeners
 from handlers.log_settings import level_number
 from tools.config.weights import WeightsProblem, weights_facts
+from tools.link_options import max_queue
 
 if TYPE_CHECKING:
     from handlers.config_file import ConfigFile
@@ -120,7 +121,7 @@ def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Serv
 
     settings = make_settings(given, given.model_name or "mock")
     delay_s = getattr(given, "step_delay_ms", 0.0) / 1000
-    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
     front = MockFront(limits=limits, step_delay_s=delay_s, adapters=_adapters(settings))
     return Service(settings, front), _listeners(settings)
 
@@ -215,7 +216,7 @@ def _fronts(
         log_stream=settings.logs.stream,
         trace=given.trace,
     )
-    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
     hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
     spec = divided(spec, settings.instances)
     return [
