@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -57,7 +57,7 @@ class AdmissionMiddleware:
         leaving = body.watch()
         try:
             left_s = begun_s + min(timeouts.token_s, timeouts.whole_s) - time.monotonic()
-            awaited = {turn} if leaving is None else {turn, leaving}
+            awaited: set[asyncio.Future[Any]] = {turn} if leaving is None else {turn, leaving}
             await asyncio.wait(awaited, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
             if leaving is not None and leaving.done():
                 raise ClientGone
