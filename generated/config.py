@@ -258,6 +258,39 @@ class ServerSection(ContractModel):
     Own key. Whether clients need a certificate.
     """
 
+    managementTlsClientAuth: Annotated[
+        Literal["required", "optional", "none"] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. The same of the management plane.
+    """
+
+    metricsTlsClientAuth: Annotated[
+        Literal["required", "optional", "none"] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. The same of the metrics plane.
+    """
+
+    apiKeysFile: Annotated[
+        Annotated[str, Field(strict=True, max_length=4096)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. File of API keys.
+    """
+
+    openPaths: Annotated[
+        Annotated[
+            list[Annotated[str, Field(strict=True, min_length=1, max_length=256, pattern="^/")]], Field(max_length=64)
+        ]
+        | None,
+        NotNull(),
+        Field(exclude_if=lambda v: v is None),
+    ] = None
+    """
+    Own key. Paths that need no API key.
+    """
+
     kmcKsfMaster: Annotated[
         Annotated[str, Field(strict=True, max_length=4096)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None

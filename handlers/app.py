@@ -1,12 +1,12 @@
 """The chain that a request passes, in order, and the application built from it.
 
-bytes -> WatchMiddleware (ids, counts, the log line) -> MetricsMiddleware (GET /metrics, where there is one) ->
-ExceptionMiddleware (every failure becomes a contract error) -> PlanesMiddleware (what another address offers) ->
-LimitsMiddleware (path, media type, size, id) -> AdmissionMiddleware (who is worked on) -> RoutingMiddleware
-(generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight from the bytes) ->
-DispatchMiddleware (the handler, and its answer as bytes).
+bytes -> WatchMiddleware (ids, counts, the log line) -> AccessMiddleware (API keys) -> MetricsMiddleware (GET /metrics,
+where there is one) -> ExceptionMiddleware (every failure becomes a contract error) -> PlanesMiddleware (what another
+address offers) -> LimitsMiddleware (path, media type, size, id) -> AdmissionMiddleware (who is worked on) ->
+RoutingMiddleware (generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight from the
+bytes) -> DispatchMiddleware (the handler, and its answer as bytes).
 
-All of these but five are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
+All of these but six are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
 UI, security, response validation, the request context) are left out. DispatchMiddleware stands in for the end of
 Connexion's chain, where a handler's decorators are rebuilt for each call: it cost more than all the rest.
 """
@@ -49,6 +49,7 @@ from generated.operations import (
     StopServiceHandler,
     UnloadLoraAdapterHandler,
 )
+from handlers.access import AccessMiddleware
 from handlers.adapters import AdaptersHandler
 from handlers.admitting import AdmissionMiddleware
 from handlers.call import Call
@@ -87,7 +88,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
     async def lifespan(_: object) -> AsyncIterator[None]:
         await service.front.start()
         service.probe.start()
-        beside = [asyncio.create_task(work()) for work in service.background]
+        beside = [asyncio.create_task(work()) for work in [*service.background, service.follow_files]]
         try:
             yield
         finally:
@@ -104,6 +105,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
         lifespan=lifespan,
         middlewares=[
             partial(WatchMiddleware, service=service, paths=[*routes["paths"], *own]),
+            partial(AccessMiddleware, service=service),
             *([partial(MetricsMiddleware, service=service)] if own else []),
             ExceptionMiddleware,
             partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"})),

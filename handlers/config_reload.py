@@ -1,25 +1,21 @@
-"""Watches config.json while the server runs: applies what reloads, names what needs a restart, keeps old values of a
+"""Follows config.json while the server runs: applies what reloads, names what needs a restart, keeps old values of a
 broken file.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import signal
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from handlers.config_file import ConfigError, ConfigFile, key_of, leaves, path_text
+from handlers.reloading import stamp_of
 from handlers.service import Service
 from handlers.settings import Settings
 
-POLL_S: Final = 2.0
-"""How often the file is looked at, in seconds; SIGHUP looks at once."""
 _log = logging.getLogger(__name__)
 
 Reread = Callable[[], tuple[ConfigFile, Settings]]
@@ -68,46 +64,23 @@ class ConfigWatch:
         self._reread = reread
         self._base_level = base_level
         self._now = now
-        self._stamp = self._look_at()
+        self._stamp = stamp_of(file.path)
         self._dynamic = DynamicLevel.of(file, now())
         self._level: str | None = None
-        self._asked = asyncio.Event()
         self._follow_level()
 
-    async def run(self) -> None:
-        """Look every ``POLL_S`` seconds, and on SIGHUP, until cancelled."""
-        loop = asyncio.get_running_loop()
-        main = threading.current_thread() is threading.main_thread()
-        if main:
-            loop.add_signal_handler(signal.SIGHUP, self._asked.set)
-        try:
-            while True:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._asked.wait(), POLL_S)
-                asked = self._asked.is_set()
-                self._asked.clear()
-                try:
-                    await self.look(always=asked)
-                except Exception:
-                    _log.exception("%s could not be followed", self._file.path)
-        finally:
-            if main:
-                loop.remove_signal_handler(signal.SIGHUP)
+    @property
+    def name(self) -> str:
+        """The file."""
+        return str(self._file.path)
 
     async def look(self, *, always: bool = False) -> None:
         """Take over what has changed; with ``always`` read a file that looks the same, too."""
-        stamp = self._look_at()
+        stamp = stamp_of(self._file.path)
         if always or stamp != self._stamp:
             self._stamp = stamp
             await self._reload()
         self._follow_level()
-
-    def _look_at(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._file.path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
 
     async def _reload(self) -> None:
         try:

@@ -175,6 +175,15 @@ def own_metrics(service: Service) -> Iterator[Metric]:
         executor.accepted_tokens,
     )
     yield _counter("log_lines_lost", "Log lines that could not be written.", log_lines_lost())
+    if service.tls.planes:
+        ends = GaugeMetricFamily(
+            "mindspec_tls_certificate_end_seconds",
+            "When the certificate of a plane ends, in seconds since 1970.",
+            labels=("plane",),
+        )
+        for plane, tls in service.tls.planes.items():
+            ends.add_metric((plane,), tls.cert_until.timestamp())
+        yield ends
     memory = executor.memory
     if memory is None:  # an engine that is not there, or keeps no pages
         return

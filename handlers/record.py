@@ -56,6 +56,8 @@ class Record:
     """The client hung up before."""
     problem: Problem | None = None
     """Why it failed, also after the answer had begun."""
+    key_name: str | None = None
+    """Whose API key it carried."""
     model: str | None = None
     """As the client named it."""
     streams: bool = False

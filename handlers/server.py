@@ -156,7 +156,7 @@ class ApiServer:
             if self._service.ending.begun:
                 return
         else:
-            self._announce(ready_lines(self.url, name))
+            self._announce(ready_lines(self.url, name, curl_options(self._service)))
         cause = await front.wait_lost()
         if self._service.ending.begun:
             return
@@ -197,9 +197,18 @@ def _tell(level: int, text: str) -> None:
     _log.log(level, text.partition("\n")[0])
 
 
-def ready_lines(url: str, model_name: str) -> str:
+def curl_options(service: Service) -> str:
+    """What curl needs besides to be let in, in the words of its user's own files."""
+    files = service.settings.tls.business
+    secure = "" if files is None else " --cacert CA.pem"
+    if files is not None and files.client_auth == "required":
+        secure += " --cert CLIENT.pem --key CLIENT.key.pem"
+    return secure + (' -H "Authorization: Bearer $KEY"' if service.keys.needed else "")
+
+
+def ready_lines(url: str, model_name: str, options: str = "") -> str:
     """The line that says that requests are served, and a command to paste."""
     body = {"model": model_name, "messages": [{"role": "user", "content": "What is the capital of France?"}]}
     data = shlex.quote(json.dumps(body, ensure_ascii=False))
-    command = f"curl {url}/v1/chat/completions -H 'Content-Type: application/json' -d {data}"
+    command = f"curl{options} {url}/v1/chat/completions -H 'Content-Type: application/json' -d {data}"
     return f"mindspec serves {model_name} on {url}\n\n  {command}\n"

@@ -13,6 +13,7 @@ from engine.types import EngineError, ModelInfo
 from generated.rules import Deployment
 from handlers.admission import Admission
 from handlers.answer_forms import AnswerForms, check_parsers
+from handlers.api_keys import KeyBook
 from handlers.defaults import ModelDefaults
 from handlers.ending import Ending
 from handlers.errors import Problem, from_engine, refused
@@ -20,19 +21,39 @@ from handlers.health_probe import HealthProbe
 from handlers.live_requests import LiveRequests
 from handlers.log_settings import level_number, set_level
 from handlers.prompt import PromptMaker
+from handlers.reloading import Watch, follow
 from handlers.running import Timeouts
 from handlers.schema_pool import SchemaPool
 from handlers.settings import Limits, Settings
 from handlers.strict_json import JsonLimits
 from handlers.template_pool import TemplatePool
+from handlers.tls_watch import TlsInUse
 from handlers.traffic import Traffic
 
 
 class Service:
     """One running server. Belongs to one event loop."""
 
-    def __init__(self, settings: Settings, front: Front, defaults: ModelDefaults | None = None) -> None:
-        """Raises ValueError for a parser's name that no family has."""
+    def __init__(
+        self,
+        settings: Settings,
+        front: Front,
+        defaults: ModelDefaults | None = None,
+        *,
+        keys: KeyBook | None = None,
+        tls: TlsInUse | None = None,
+    ) -> None:
+        """Args:
+            settings: of the deployment.
+            front: the engine's.
+            defaults: the model's.
+            keys: read already, with the variables of the process; else those of the settings' file.
+            tls: of the listeners, where any has it.
+
+        Raises:
+            ValueError: a parser's name that no family has.
+            KeysError: keys that cannot be used.
+        """
         check_parsers(settings)
         self.front = front
         self.defaults = defaults or ModelDefaults()
@@ -47,6 +68,10 @@ class Service:
         self.ending = Ending(front, self.admission.close)
         """The server's end, whoever begins it."""
         self.probe = HealthProbe(front, settings.health)
+        self.keys = keys or KeyBook(settings.access)
+        """Who may ask."""
+        self.tls = tls or TlsInUse({})
+        """What the listeners that have TLS serve with."""
         self._settings = settings
         self._deployment = settings.deployment()
         self._json_limits = settings.json_limits()
@@ -56,6 +81,8 @@ class Service:
         """Makes grammars of the schemas that answers are held to."""
         self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
         """What runs beside the requests, for as long as the application does; it is cancelled then."""
+        self.watches: list[Callable[[], Watch]] = []
+        """What follows files, made when the application has started."""
         self._prompts: PromptMaker | None = None
         self._forms: AnswerForms | None = None
         self._numbers = itertools.count(1)
@@ -139,6 +166,14 @@ class Service:
     def adapter_of(self, name: str) -> str | None:
         """The adapter that a request's model means; None for the deployed model itself."""
         return None if name == self._settings.model_name else name
+
+    async def follow_files(self) -> None:
+        """Follow what may change while the server runs, until cancelled."""
+        watches = [make() for make in self.watches]
+        watches += [self.keys] if self.keys.watched else []
+        watches += [self.tls] if self.tls.planes else []
+        if watches:
+            await follow(watches)
 
     def set_log_level(self, name: str) -> None:
         """Log from this level on, here and in the engine's processes. Raises ValueError for a name that is none."""

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
+from handlers.api_keys import Access
 from handlers.health_limits import HealthLimits
 from handlers.link_limits import LinkLimits
 from handlers.log_settings import LogSettings
 from handlers.planes import Planes, addresses
 from handlers.strict_json import JsonLimits
+from handlers.tls import Tls
 
 MAX_PROMPT_TOKENS = 1_048_576
 """The contract's own ceiling for a prompt, whatever the model allows."""
@@ -53,6 +55,8 @@ class Settings:
     port: int = 1025
     planes: Planes = field(default_factory=Planes)
     """Where the management and the metrics plane listen; by default with the business plane."""
+    tls: Tls = field(default_factory=Tls)
+    access: Access = field(default_factory=Access)
     health: HealthLimits = field(default_factory=HealthLimits)
     links: LinkLimits = field(default_factory=LinkLimits)
     """Of connections, and of the requests on them."""

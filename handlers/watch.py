@@ -95,6 +95,7 @@ def log_fields(record: Record, now_s: float, path: str | None, *, prompts: bool)
         "endpoint": record.endpoint,
         "path": path,
         "status": record.ended_status,
+        "key": record.key_name,
         "model": record.model,
         "stream": record.streams or None,
         "duration_ms": round((now_s - record.begun_s) * 1000, 1),

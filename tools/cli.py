@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from handlers.exit_codes import CRASH_LOOP
+from tools.access_options import access_of, add_access, tls_of
 from tools.config.command_line import add_config
 from tools.link_options import add_links, links_of
 from tools.load.options import add_options
@@ -102,6 +103,8 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         host=given.host,
         port=given.port,
         planes=Planes(given.management_host, given.management_port, given.metrics_port, given.allow_all_zero_ip),
+        tls=tls_of(given),
+        access=access_of(given),
         health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
         links=links_of(given),
         instances=getattr(given, "instances", 1),
@@ -164,6 +167,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_watch(serve)
     add_life(serve)
     add_links(serve)
+    add_access(serve)
     serve.set_defaults(run=_serve, profile=())
     serve.set_defaults(**(defaults or {}))
 
@@ -172,6 +176,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_watch(mock)
     add_life(mock)
     add_links(mock)
+    add_access(mock)
     mock.add_argument(
         "--profile",
         type=read_profile,

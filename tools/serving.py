@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,13 +19,18 @@ from engine.text.tokenizer import TextTokenizer, tokenizer_from_folder
 from engine.types import AdapterError
 from handlers import exit_codes
 from handlers.adapter_book import adapter_book
+from handlers.api_keys import KeyBook, KeysError
 from handlers.listeners import Listener, ListenError, open_listeners
 from handlers.log_settings import level_number
+from handlers.planes import addresses
+from handlers.tls import TlsError, served_with
+from handlers.tls_watch import TlsInUse
 from tools.config.weights import WeightsProblem, weights_facts
 from tools.link_options import max_queue
 
 if TYPE_CHECKING:
     from handlers.config_file import ConfigFile
+    from handlers.config_reload import ConfigWatch
     from handlers.service import Service
     from handlers.settings import Settings
     from tools.config.options import Chosen
@@ -68,7 +74,7 @@ def served(
     first, given = given, parse(chosen.options)
     make = mocked if is_mock(chosen.file) else _modelled
     service, listeners = make(given, make_settings)
-    service.background.append(_watch(service, chosen.file, first, parse, make_settings, environment))
+    service.watches.append(_watch(service, chosen.file, first, parse, make_settings, environment))
     return service, listeners
 
 
@@ -93,7 +99,7 @@ def _watch(
     parse: Parse,
     make_settings: MakeSettings,
     environment: Mapping[str, str],
-) -> Callable[[], Coroutine[Any, Any, None]]:
+) -> Callable[[], ConfigWatch]:
     """What follows the file of a running server."""
     from handlers.config_file import ConfigError, Fault
     from handlers.config_reload import ConfigWatch
@@ -107,7 +113,7 @@ def _watch(
         assert chosen is not None
         return chosen.file, make_settings(parse(chosen.options), service.settings.model_name)
 
-    return lambda: ConfigWatch(service, file, reread, service.settings.logs.level).run()
+    return lambda: ConfigWatch(service, file, reread, service.settings.logs.level)
 
 
 def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Service, list[Listener]]:
@@ -122,8 +128,9 @@ def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Serv
     settings = make_settings(given, given.model_name or "mock")
     delay_s = getattr(given, "step_delay_ms", 0.0) / 1000
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
+    keys, tls = _guards(settings)
     front = MockFront(limits=limits, step_delay_s=delay_s, adapters=_adapters(settings))
-    return Service(settings, front), _listeners(settings)
+    return Service(settings, front, keys=keys, tls=tls), _listeners(settings, tls)
 
 
 def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Service, list[Listener]]:
@@ -135,8 +142,9 @@ def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[S
         raise CannotStart(exit_codes.WEIGHTS, f"mindspec: the tokenizer of {folder} cannot be used: {error}") from None
     name = given.model_name or (DEFAULT_NAME if given.model is None else folder.name)
     settings = replace(make_settings(given, name), weights_name=folder.name)
+    keys, tls = _guards(settings)
     fronts = _fronts(given, folder, size_bytes, tokenizer, settings)
-    listeners = _listeners(settings)
+    listeners = _listeners(settings, tls)
     try:
         for each in fronts:
             each.begin()
@@ -149,12 +157,21 @@ def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[S
 
     front = fronts[0] if len(fronts) == 1 else MultiFront(fronts)
     defaults = ModelDefaults.read(folder) if given.generation_config else ModelDefaults()
-    return Service(settings, front, defaults), listeners
+    return Service(settings, front, defaults, keys=keys, tls=tls), listeners
 
 
-def _listeners(settings: Settings) -> list[Listener]:
+def _guards(settings: Settings) -> tuple[KeyBook, TlsInUse]:
+    """The keys and the TLS files of a start."""
     try:
-        return open_listeners(settings)
+        tls = TlsInUse.load(served_with(settings.tls, addresses(settings.host, settings.port, settings.planes)))
+        return KeyBook(settings.access, os.environ), tls
+    except (KeysError, TlsError) as error:
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: {error}") from None
+
+
+def _listeners(settings: Settings, tls: TlsInUse) -> list[Listener]:
+    try:
+        return open_listeners(settings, tls.contexts)
     except ListenError as error:
         raise CannotStart(error.exit_code, f"mindspec: {error}") from None
 

@@ -132,7 +132,7 @@ def make(file: Path, *arguments: str, environment: Mapping[str, str] | None = No
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serving, "ProcessFront", LoopFront)
-        patch.setattr(serving, "open_listeners", lambda _: [])
+        patch.setattr(serving, "open_listeners", lambda *_: [])
         return serving.served(given, parse, _settings, environment or {})[0]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from generated.config_keys import KEYS, VARIABLES, Key, Variable
 from handlers import exit_codes
 from handlers.config_file import ConfigError, Fault, read_config
+from tools.config.access import access_faults
 from tools.config.effective import effective
 from tools.config.options import Chosen, choose, weights_path
 from tools.config.start import facts_of, findings
@@ -27,6 +28,7 @@ def check(given: argparse.Namespace) -> int:
     try:
         chosen, _, problem = _read(given.file, os.environ)
         notes = ([Fault("weights", problem)] if problem else []) + findings(chosen)
+        faults += access_faults(chosen.options, os.environ)
     except ConfigError as error:
         faults = error.faults
     if given.json:

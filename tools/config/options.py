@@ -11,6 +11,7 @@ from typing import Any, Final
 from generated.config_keys import KEYS, VARIABLES
 from handlers.config_file import ConfigError, ConfigFile, Fault, plugins_of
 from handlers.template_file import deployed_template
+from tools.config.access import ACCESS_KEYS, HTTPS, access_options
 from tools.config.weights import WeightsFacts
 
 MODEL_PATH: Final = "BackendConfig.ModelDeployConfig.ModelConfig[0]"
@@ -39,6 +40,9 @@ OPTIONS: Final[Mapping[str, str]] = {
     "ServerConfig.managementPort": "management_port",
     "ServerConfig.metricsPort": "metrics_port",
     "ServerConfig.allowAllZeroIpListening": "allow_all_zero_ip",
+    "ServerConfig.tlsClientAuth": "tls_client_auth",
+    "ServerConfig.managementTlsClientAuth": "management_tls_client_auth",
+    "ServerConfig.metricsTlsClientAuth": "metrics_tls_client_auth",
     "ServerConfig.HealthCheckConfig.npuUsageThreshold": "npu_usage_threshold",
     "BackendConfig.modelInstanceNumber": "instances",
     "BackendConfig.engineStallSeconds": "engine_stall_seconds",
@@ -64,7 +68,7 @@ OPTIONS: Final[Mapping[str, str]] = {
 HANDLED: Final = frozenset(
     {
         "EnableDynamicAdjustTimeoutConfig",
-        "ServerConfig.httpsEnabled",
+        *ACCESS_KEYS,
         "ServerConfig.relaxedRules",
         "ServerConfig.compatRefusals",
         "BackendConfig.ModelDeployConfig.truncation",
@@ -143,8 +147,12 @@ def weights_path(file: ConfigFile) -> Path | None:
 
 def located(file: ConfigFile, text: str) -> Path:
     """A path of the file: relative ones start at its folder, or at the one above where that is MindIE's ``conf``."""
+    return _home(file) / text
+
+
+def _home(file: ConfigFile) -> Path:
     folder = file.path.resolve().parent
-    return (folder.parent if folder.name == "conf" else folder) / text
+    return folder.parent if folder.name == "conf" else folder
 
 
 def choose(file: ConfigFile, environment: Mapping[str, str], weights: WeightsFacts | None) -> Chosen:
@@ -165,11 +173,10 @@ def choose(file: ConfigFile, environment: Mapping[str, str], weights: WeightsFac
         value = file.value(key)
         if value is not None:
             options[option] = value
-    for step in (_address, _lengths, _prefills, _memory, _adapters, _plugins, _model_options, _variables):
+    for step in (_address, _guards, _lengths, _prefills, _memory, _adapters, _plugins, _model_options, _variables):
         faults += step(chosen, environment, weights)
     if file.value("EnableDynamicAdjustTimeoutConfig"):
         options.update(SLOWEST)
-    faults += _unserved(file)
     rules = file.value("ServerConfig.relaxedRules")
     if rules:
         faults += _relaxed(chosen, rules)
@@ -198,6 +205,13 @@ def _address(chosen: Chosen, environment: Mapping[str, str], _: WeightsFacts | N
         chosen.environment[key] = (known.environment, text)
         if key in OPTIONS:
             chosen.options[OPTIONS[key]] = text
+
+
+def _guards(chosen: Chosen, _: Mapping[str, str], __: WeightsFacts | None) -> Iterator[Fault]:
+    chosen.options.update(access_options(chosen.file, _home(chosen.file)))
+    if chosen.file.value(HTTPS) is None:
+        chosen.notes.append(Fault(HTTPS, "is absent, which means true: HTTPS is served"))
+    yield from ()
 
 
 def _lengths(chosen: Chosen, _: Mapping[str, str], weights: WeightsFacts | None) -> Iterator[Fault]:
@@ -349,9 +363,3 @@ def _relaxed(chosen: Chosen, rules: list[str]) -> list[Fault]:
     return [
         Fault("ServerConfig.relaxedRules", f"names {name!r}; rules that can be relaxed are {known}") for name in unknown
     ]
-
-
-def _unserved(file: ConfigFile) -> Iterator[Fault]:
-    if file.value("ServerConfig.httpsEnabled") is not False:
-        message = "is true, also where it is absent, and TLS is not served yet; say false and put a proxy in front"
-        yield Fault("ServerConfig.httpsEnabled", message)
