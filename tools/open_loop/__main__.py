@@ -44,7 +44,7 @@ def report(outcome: Outcome, from_s: float) -> str:
     """What was found, in lines; the memory's slope from ``from_s`` on."""
     sizes = [size for _, size in outcome.memory]
     lines = [
-        f"Sent {outcome.sent} on at most {outcome.most_sockets} sockets, at most {outcome.latest_s:.3f} s late",
+        f"Sent {outcome.sent} on at most {outcome.most_sockets} sockets; stalled for {outcome.stalled_s:.1f} s",
         f"Answers: {dict(outcome.by_status)}; the server counted {dict(outcome.books.by_status)}",
         f"GET /health: p99 {outcome.health_p99_s:.3f} s, slowest {max(outcome.health_s):.3f} s",
         f"Memory: {sizes[0]:.1f} MB at first, {sizes[-1]:.1f} at last, "

@@ -19,6 +19,7 @@ COMPLETIONS: Final = "/v1/completions"
 _HEALTH_EVERY_S: Final = 0.25
 _MEMORY_EVERY_S: Final = 2.0
 _SETTLE_TRIES: Final = 100
+_STALL_S: Final = 1.0
 _ANSWERED: Final = re.compile(
     r'^mindspec_requests_total\{endpoint="/v1/completions",status="(\d+)"\} ([0-9.e+]+)$', re.MULTILINE
 )
@@ -62,8 +63,8 @@ class Outcome:
     unsent: int = 0
     """There was no socket left."""
     most_sockets: int = 0
-    latest_s: float = 0.0
-    """How much later than planned a request was sent, at most: the client's own delay."""
+    stalled_s: float = 0.0
+    """How long the client itself did not come to send, in stalls of a second and more; the plan waited meanwhile."""
     by_status: Counter[str] = field(default_factory=Counter)
     broken: Counter[str] = field(default_factory=Counter)
     """Exchanges without a whole answer, by how they ended: resets, refused connections, timeouts."""
@@ -146,7 +147,10 @@ class OpenLoop:
         for number in range(round(plan.rate_per_s * plan.duration_s)):
             due_s = begun_s + number / plan.rate_per_s
             await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
-            self.outcome.latest_s = max(self.outcome.latest_s, time.perf_counter() - due_s)
+            late_s = time.perf_counter() - due_s
+            if late_s > _STALL_S:  # no burst of all that was missed
+                self.outcome.stalled_s += late_s
+                begun_s += late_s
             if self._open >= plan.sockets:
                 self.outcome.unsent += 1
                 continue
