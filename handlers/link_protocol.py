@@ -49,7 +49,7 @@ class LinkProtocol(H11Protocol):
         self._limits = links.context.limits
         self._application = self.app
         self.app = self._serve
-        self._served = self._refused = self._told = False
+        self._served = False
         self._over = False
         """Nothing that comes is looked at any more."""
         self._broken: Problem | None = None
@@ -83,8 +83,8 @@ class LinkProtocol(H11Protocol):
         self._link.lost()
         self._time(None)
         self._links.served -= self._served
-        self._links.told -= self._told
-        self._served = self._told = False
+        self._links.forget(self._link)
+        self._served = False
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
 
@@ -181,9 +181,7 @@ class LinkProtocol(H11Protocol):
     def _refuse(self, problem: Problem, *, counted: bool = True) -> None:
         """Answer without the application, and close."""
         self._end()
-        self._refused = True
-        self._told = self._links.lingers
-        self._links.told += self._told
+        self._links.tell(self._link)
         context = self._links.context
         body = to_json(problem.body(openai_form=context.openai_form()))
         status = HTTPStatus(problem.status)
@@ -203,8 +201,7 @@ class LinkProtocol(H11Protocol):
 
     def _linger_s(self) -> float:
         """How long to read on at the end: not at all after a request that has come whole."""
-        reads_on = self._told if self._refused else self._over or self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
-        if not reads_on:
+        if not self._over and self.conn.their_state not in (h11.SEND_BODY, h11.ERROR):
             return 0.0
         return min(_LAST_LINGER_S, self._limits.linger_s) if self._links.stopping else self._limits.linger_s
 

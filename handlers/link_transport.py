@@ -82,6 +82,10 @@ class LinkTransport(asyncio.Transport):
         self._inner.resume_reading()
         self._lingering = self._loop.call_later(linger_s, self._inner.close)
 
+    def close_now(self) -> None:
+        """Read no more; what has been written is still sent."""
+        self._inner.close()
+
     def abort(self) -> None:
         """Close at once."""
         self._inner.abort()

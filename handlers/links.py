@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import resource
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from handlers.errors import Problem
 from handlers.link_limits import LinkLimits
@@ -13,7 +14,15 @@ from handlers.link_limits import LinkLimits
 _OTHER_FILES: Final = 256
 """Descriptors for everything that is no connection."""
 _MAX_TOLD: Final = 1024
-"""Refused connections that are read for a while; more are closed as soon as they have been answered."""
+"""Refused connections that are read for a while; of more, those that were answered first are closed."""
+
+
+class Closable(Protocol):
+    """A connection as it is seen here."""
+
+    def close_now(self) -> None:
+        """Read no more."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +45,7 @@ class Links:
         self.most = most
         self.served = 0
         """Connections that count."""
-        self.told = 0
-        """Refused ones that are still open."""
+        self._told: OrderedDict[Closable, None] = OrderedDict()
         self.stopping = False
 
     @property
@@ -45,10 +53,15 @@ class Links:
         """One more is refused."""
         return self.served >= self.most
 
-    @property
-    def lingers(self) -> bool:
-        """Whether one more refused connection may be read for a while."""
-        return self.told < _MAX_TOLD
+    def tell(self, connection: Closable) -> None:
+        """A refused connection has been answered, and is read for a while."""
+        self._told[connection] = None
+        if len(self._told) > _MAX_TOLD:
+            self._told.popitem(last=False)[0].close_now()
+
+    def forget(self, connection: Closable) -> None:
+        """It is over."""
+        self._told.pop(connection, None)
 
     @property
     def overfull(self) -> Problem:

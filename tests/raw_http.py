@@ -67,6 +67,18 @@ def hear(connection: socket.socket) -> Heard:
     return Heard(b"".join(pieces), False)
 
 
+def hear_one(connection: socket.socket) -> Heard:
+    """Read one answer whose length its head says; the connection stays open."""
+    heard = Heard(b"", False)
+    while b"\r\n\r\n" not in heard.raw or len(heard.raw.partition(b"\r\n\r\n")[2]) < int(
+        heard.headers["content-length"]
+    ):
+        piece = connection.recv(65536)
+        assert piece
+        heard = Heard(heard.raw + piece, False)
+    return heard
+
+
 def talk(url: str, data: bytes) -> Heard:
     """Send ``data``, as far as it is taken, and read until the server closes."""
     connection = connect(url)
