@@ -170,7 +170,7 @@ ROWS = [
     Row("prefillChunkSize", {f"{SCHEDULE}.prefillChunkSize": 10}, steps(40, 3), [1, 1], [4, 1], TINY),
     Row("maxNumPartialPrefills", {f"{SCHEDULE}.maxNumPartialPrefills": 1}, steps(30, 30, 3), [3, 3, 4], [3, 5, 1], TINY,
         also={f"{SCHEDULE}.prefillChunkSize": 10, f"{SCHEDULE}.maxPrefillTokens": 20}),
-    Row("maxLongPartialPrefills", {f"{SCHEDULE}.maxLongPartialPrefills": 1}, steps(30, 30, 3), [3, 3, 4], [3, 5, 1],
+    Row("maxLongPartialPrefills", {f"{SCHEDULE}.maxLongPartialPrefills": 1}, steps(30, 30, 3), [3, 4, 1], [3, 5, 1],
         TINY, also={f"{SCHEDULE}.prefillChunkSize": 10, f"{SCHEDULE}.maxPrefillTokens": 20,
                     f"{SCHEDULE}.longPrefillTokenThreshold": 20}),
     Row("longPrefillTokenThreshold", {f"{SCHEDULE}.longPrefillTokenThreshold": 19}, steps(20, 20, 3), [2, 2, 3],

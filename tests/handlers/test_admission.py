@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from in_process import started
 
@@ -22,7 +22,7 @@ from handlers.link_limits import LinkLimits
 from handlers.service import Service
 
 CHAT = "/v1/chat/completions"
-HELLO = {"model": "mock", "messages": [{"role": "user", "content": "hello"}], "ignore_eos": True}
+HELLO = {"model": "mock", "messages": [{"role": "user", "content": "hello"}], "ignore_eos": True, "max_tokens": 8}
 ENDLESS = {**HELLO, "max_tokens": 10**6}
 ONE = LinkLimits(max_link_num=1)
 ServiceFor = Callable[..., Service]
@@ -82,7 +82,7 @@ async def test_who_waits_is_served_in_order_of_arrival(service_for: ServiceFor) 
     async with started(service) as client:
 
         async def ask(number: int) -> None:
-            assert (await client.post(CHAT, json={**HELLO, "max_tokens": 8})).status_code == 200
+            assert (await client.post(CHAT, json=HELLO)).status_code == 200
             ended.append(number)
 
         asked = []
@@ -208,6 +208,7 @@ def test_the_time_to_wait_is_that_of_the_line_at_the_present_pace() -> None:
     assert asyncio.run(play()) == [1, 8, 60]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(places=st.integers(1, 3), moves=st.lists(st.sampled_from(["enter", "leave", "give up"]), max_size=60))
 def test_never_more_than_allowed_run_or_wait(places: int, moves: list[str]) -> None:
     """Whatever comes when: nobody waits while a place is free, and a 429 means that both are full."""
