@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
 
 LARGE_STEP_ROWS = 64
 """A step of so many rows is long between two meetings of its threads, so that all of them nearly always pay."""
@@ -13,6 +15,8 @@ _SLOW = 1.5
 _SLOW_STEPS = 4
 """So many in a row bring a trial."""
 _TRIAL_STEPS = 3
+"""Of either way in a trial. They take turns, so that what slows both for a while (a neighbour, new memory) decides
+nothing."""
 _BETTER = 0.9
 """The other way must take less than this part of the time to be taken."""
 _FORGET = 1.002
@@ -81,15 +85,14 @@ class _Choice:
         self._slow_steps = 0
         self._steps = 0
         self._explored = _EXPLORED_FIRST
-        self._trial: list[float] | None = None
-        """Ratios of the trial that runs, of the way that is not in use."""
+        self._trial: _Trial | None = None
         self._recent = 1.0
         """A running mean of the ratios of the way in use."""
 
     @property
     def together(self) -> bool:
         """Whether the next step shall run on all threads."""
-        return self._alone == (self._trial is not None)
+        return self._alone == (self._trial is not None and self._trial.other_is_next)
 
     def note(self, rows: int, spent_s: float, now_s: float) -> None:
         """The step that was just chosen for took so long."""
@@ -102,10 +105,10 @@ class _Choice:
             usual = self._usual[rows] = spent_s / self._recent
         ratio = spent_s / usual
         if self._trial is not None:
-            self._trial.append(ratio)
+            self._trial.add(ratio)
             # One step shows that one thread is slower. That all are takes more: a neighbour may do nothing for a step.
-            if len(self._trial) == _TRIAL_STEPS or (ratio > self._recent and not self._alone):
-                self._decide(sorted(self._trial)[len(self._trial) // 2], now_s)
+            if self._trial.whole or (self._trial.others == [ratio] and ratio > self._recent and not self._alone):
+                self._decide(self._trial, now_s)
             return
         self._recent += 0.3 * (ratio - self._recent)
         self._steps += 1
@@ -113,17 +116,37 @@ class _Choice:
         if now_s < self._until:
             return
         if self._alone or self._slow_steps >= _SLOW_STEPS or self._steps >= self._explored:
-            self._trial = []
+            self._trial = _Trial([], [])
 
-    def _decide(self, ratio: float, now_s: float) -> None:
-        """End a trial whose median was ``ratio``."""
-        changes = ratio < _BETTER * self._recent
+    def _decide(self, trial: _Trial, now_s: float) -> None:
+        """End a trial."""
+        other = median(trial.others)
+        changes = other < _BETTER * median(trial.usuals or [self._recent])
         confirmed = not changes and (self._alone or self._slow_steps >= _SLOW_STEPS)
         self._hold_s = min(2 * self._hold_s, _LONGEST_S) if confirmed else _FIRST_S
         self._explored = _EXPLORED_FIRST if changes else min(2 * self._explored, _EXPLORED_MOST)
         if changes:
             self._alone = not self._alone
-            self._recent = ratio
+            self._recent = other
         self._until = now_s + self._hold_s
         self._trial = None
         self._slow_steps = self._steps = 0
+
+
+@dataclass(slots=True)
+class _Trial:
+    """Steps of both ways in turns, the one that is not in use first, by their ratios."""
+
+    others: list[float]
+    usuals: list[float]
+
+    @property
+    def other_is_next(self) -> bool:
+        return len(self.others) == len(self.usuals)
+
+    @property
+    def whole(self) -> bool:
+        return len(self.usuals) == _TRIAL_STEPS
+
+    def add(self, ratio: float) -> None:
+        (self.others if self.other_is_next else self.usuals).append(ratio)

@@ -137,6 +137,7 @@ class Library:
         try:
             self.map = _function(loaded.mindspec_map, c_void_p, c_int64)
             self.unmap = _function(loaded.mindspec_unmap, None, c_void_p, c_int64)
+            self.touch = _function(loaded.mindspec_touch, None, c_void_p, c_int64, c_int64)
             self.new_pool = _function(loaded.mindspec_pool_new, c_void_p, c_int32)
             self.free_pool = _function(loaded.mindspec_pool_free, None, c_void_p)
             self.pack = _function(loaded.mindspec_pack, None, *[c_void_p] * 3, *[c_int64] * 5)

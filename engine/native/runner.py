@@ -13,6 +13,7 @@ from engine.lora_config import LinearLayer
 from engine.native.batch import Bounds, batch_arrays, checked_pages
 from engine.native.library import Library, MappedMemory, ThreadPool
 from engine.native.packing import PackedModel, window_of
+from engine.native.pages_ahead import PagesAhead
 from engine.native.selector import NativeSelector
 from engine.plan import AdapterTensors, Plan
 from engine.sampling.selector import Selector
@@ -68,6 +69,7 @@ class NativeRunner:
         self.selector: Selector = NativeSelector(library, pool, self._threads.together)
         self._bounds = Bounds(self.page_size, num_pages, int(packed.model.vocab), positions)
         self.pages = MappedMemory(library, num_pages * self.bytes_per_page)
+        self._ahead = PagesAhead(library, self.pages, self.bytes_per_page, num_pages)
         self._step = library.new_step(byref(packed.model), pool.handle, self.pages.address)
         if not self._step:
             raise MemoryError("the system gives no room for a step's rows")
@@ -85,6 +87,7 @@ class NativeRunner:
             return torch.empty(0, vocab)
         arrays = batch_arrays(plan, self._bounds)
         logits = torch.empty(len(arrays.wanted_rows), vocab)
+        self._ahead.reach(max(arrays.pages))
         rows = len(arrays.token_ids)
         with self._threads.step(rows) as threads:
             failed = self._library.run_step(self._step, byref(arrays.as_c()), logits.data_ptr(), int(threads > 1))

@@ -40,6 +40,7 @@ inline bf16 round_bf16(float value) {
 
 constexpr int LANES = 16;
 constexpr int TILE_ROWS = 12;  // rows of one register tile of two vectors: 24 of 32 registers hold sums
+constexpr int EVEN_ROWS = 8;   // rows of each tile where it takes several: 96 % of the peak of products, 12 reach 92
 using Vec = __m512;
 using Int = __m512i;
 
@@ -115,6 +116,7 @@ inline void store_interleaved(bf16* p, Vec v, bool odd) {
 
 constexpr int LANES = 8;
 constexpr int TILE_ROWS = 4;  // 8 of 16 registers hold sums
+constexpr int EVEN_ROWS = 4;
 using Vec = __m256;
 using Int = __m256i;
 

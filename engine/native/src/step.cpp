@@ -9,7 +9,8 @@ namespace {
 constexpr int64_t PASS_ROWS = 512;    // more rows are run in passes, so that a pass stays near the second cache
 constexpr int64_t BY_PAGE_ROWS = 32;  // up to so many rows attention is shared out by page
 constexpr int64_t ITEM_ROWS = 48;     // query rows of an attention item at most
-constexpr int64_t QUIET_ROWS = 8;     // up to so many rows the processor's own prefetcher does better alone
+constexpr int64_t QUIET_ROWS = 6;     // up to so many rows the processor's own prefetcher does better alone
+constexpr int64_t CACHE_LINE = 64;
 constexpr int64_t AHEAD = 8192;       // bytes fetched ahead of the weights' stream
 
 }  // namespace
@@ -100,14 +101,17 @@ void Step::product(int thread, const bf16* x, int64_t rows, const Linear& linear
   alignas(64) float y[TILE_ROWS * BLOCK];
   for (int64_t unit = units * thread / threads; unit < units * (thread + 1) / threads; unit++) {
     const int64_t block = unit / shares, begin = rows * (unit % shares) / shares;
-    const int64_t count = rows * (unit % shares + 1) / shares - begin, tiles = (count + TILE_ROWS - 1) / TILE_ROWS;
+    const int64_t count = rows * (unit % shares + 1) / shares - begin;
+    const int64_t tiles = count <= TILE_ROWS ? count > 0 : (count + EVEN_ROWS - 1) / EVEN_ROWS;  // none where no row wants logits
+    const int64_t fetchers = tiles == 1 ? 1 : std::min<int64_t>(2, line / CACHE_LINE);  // tiles that fetch
     const char* weights = (const char*)linear.weights + block * width * line / 2;
     for (int64_t i = 0; i < tiles; i++) {
       const int64_t row = begin + count * i / tiles, some = begin + count * (i + 1) / tiles - row;
-      // One tile runs ahead in the stream of weights; several share out the next block.
-      const char* ahead = weights + (tiles == 1 ? AHEAD : width * line / 2 * (tiles + i) / tiles);
-      const int fetched = LANES < 16 || rows <= QUIET_ROWS ? 0 : tiles == 1 ? 2 : 1;
-      multiply_tile(linear, block, x + row * width, some, fetched, ahead, tiles == 1 ? line : line / tiles, y);
+      // One tile runs ahead in the stream of weights; of several, the first fetch the next block.
+      const char* ahead = weights + (tiles == 1 ? AHEAD : width * line / 2 * (fetchers + i) / fetchers);
+      const bool fetches = LANES == 16 && rows > QUIET_ROWS && i < fetchers;
+      const int64_t step = line / fetchers;
+      multiply_tile(linear, block, x + row * width, some, fetches ? int(step / CACHE_LINE) : 0, ahead, step, y);
       for (int64_t j = 0; j < some; j++) {
         if (linear.scales)
           for (int c = 0; c < BLOCK; c++) y[j * BLOCK + c] *= factors_[row + j] * linear.scales[block * BLOCK + c];

@@ -28,7 +28,7 @@ void tile_int8(const int16_t* x, long ldx, const int8_t* w, long pairs, float* y
       KEEP(first);
       KEEP(second);
       if (FETCH) {
-        _mm_prefetch(ahead, _MM_HINT_T0);
+        _mm_prefetch(ahead, _MM_HINT_T1);
         ahead += ahead_step;
       }
       UNROLL(16)
