@@ -477,6 +477,13 @@ class ServerSection(ContractModel):
     Own key. Connections of the business plane.
     """
 
+    maxOtherConnections: Annotated[
+        Annotated[int, Integer(ge=1, le=1000000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Connections of each other plane that has an address of its own.
+    """
+
     headerTimeout: Annotated[
         Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None
@@ -503,6 +510,20 @@ class ServerSection(ContractModel):
     ] = None
     """
     Own key. Seconds that a connection may wait for its next request.
+    """
+
+    sendBufferBytes: Annotated[
+        Annotated[int, Integer(ge=4096, le=67108864)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Bytes that the system keeps for a client that does not read, besides 64 KiB here.
+    """
+
+    lingerTime: Annotated[
+        Annotated[int, Integer(ge=0, le=60)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds in which what a refused client still sends is read.
     """
 
     maxHeaderBytes: Annotated[

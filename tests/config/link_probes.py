@@ -61,9 +61,15 @@ def unfinished(data: bytes) -> Probe:
 
 
 async def patience(server: Server) -> list[float]:
-    """Seconds for a client that does not read, and for a connection without a request."""
+    """Seconds for a client that does not read, a connection without a request, and the rest of a refused one."""
     links = server.service.settings.links
-    return [links.write_timeout_s, links.keep_alive_s]
+    return [links.write_timeout_s, links.keep_alive_s, links.linger_s]
+
+
+async def sizes(server: Server) -> list[int]:
+    """Connections of another plane, and bytes for a client that does not read."""
+    links = server.service.settings.links
+    return [links.max_other_connections, links.send_buffer_bytes]
 
 
 def headers(count: int, size: int) -> Probe:

@@ -45,7 +45,7 @@ from config_probes import (
 )
 from config_samples import DEPLOY, GONE, MOCK, MODEL, SCHEDULE, changed, written
 from config_server import TEMPLATE, make, save_weights, served
-from link_probes import GET, four_at_once, headers, patience, second_connection, unfinished
+from link_probes import GET, four_at_once, headers, patience, second_connection, sizes, unfinished
 
 from engine.text.byte_tokenizer import mock_tokenizer
 from tests.engine.peft_adapters import save
@@ -126,8 +126,11 @@ ROWS = [
     Row("bodyTimeout", {"ServerConfig.bodyTimeout": 1},
         unfinished(b"POST /v1/completions HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\n{"), "408 2 s", "408 1 s",
         also={"ServerConfig.bodyTimeout": 2}),
-    Row("writeTimeout", {"ServerConfig.writeTimeout": 7}, patience, [30, 75], [7, 75]),
-    Row("keepAliveTimeout", {"ServerConfig.keepAliveTimeout": 7}, patience, [30, 75], [30, 7]),
+    Row("writeTimeout", {"ServerConfig.writeTimeout": 7}, patience, [30, 75, 5], [7, 75, 5]),
+    Row("keepAliveTimeout", {"ServerConfig.keepAliveTimeout": 7}, patience, [30, 75, 5], [30, 7, 5]),
+    Row("lingerTime", {"ServerConfig.lingerTime": 7}, patience, [30, 75, 5], [30, 75, 7]),
+    Row("maxOtherConnections", {"ServerConfig.maxOtherConnections": 7}, sizes, [256, 262144], [7, 262144]),
+    Row("sendBufferBytes", {"ServerConfig.sendBufferBytes": 4096}, sizes, [256, 262144], [256, 4096]),
     Row("maxHeaderBytes", {"ServerConfig.maxHeaderBytes": 1024}, headers(1, 2000), 200, 431),
     Row("maxHeaders", {"ServerConfig.maxHeaders": 16}, headers(20, 1), 200, 431),
     Row("strictUnknown", {"ServerConfig.strictUnknown": True}, completes(unknown=1), 200, 422),
