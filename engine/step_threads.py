@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from statistics import median
 
 LARGE_STEP_ROWS = 64
@@ -15,8 +15,9 @@ _SLOW = 1.5
 _SLOW_STEPS = 4
 """So many in a row bring a trial."""
 _TRIAL_STEPS = 3
-"""Of either way in a trial. They take turns, so that what slows both for a while (a neighbour, new memory) decides
-nothing."""
+"""Of the other way, one after the other: the system favours threads that have slept, for a step."""
+_JUDGED_STEPS = 5
+"""So many last steps are compared with a trial, by their median: one that waits for something else decides nothing."""
 _BETTER = 0.9
 """The other way must take less than this part of the time to be taken."""
 _FORGET = 1.002
@@ -85,14 +86,17 @@ class _Choice:
         self._slow_steps = 0
         self._steps = 0
         self._explored = _EXPLORED_FIRST
-        self._trial: _Trial | None = None
+        self._trial: list[float] | None = None
+        """Ratios of the trial that runs, of the way that is not in use."""
+        self._last: deque[float] = deque(maxlen=_JUDGED_STEPS)
+        """Ratios of the way in use."""
         self._recent = 1.0
         """A running mean of the ratios of the way in use."""
 
     @property
     def together(self) -> bool:
         """Whether the next step shall run on all threads."""
-        return self._alone == (self._trial is not None and self._trial.other_is_next)
+        return self._alone == (self._trial is not None)
 
     def note(self, rows: int, spent_s: float, now_s: float) -> None:
         """The step that was just chosen for took so long."""
@@ -105,48 +109,30 @@ class _Choice:
             usual = self._usual[rows] = spent_s / self._recent
         ratio = spent_s / usual
         if self._trial is not None:
-            self._trial.add(ratio)
+            self._trial.append(ratio)
             # One step shows that one thread is slower. That all are takes more: a neighbour may do nothing for a step.
-            if self._trial.whole or (self._trial.others == [ratio] and ratio > self._recent and not self._alone):
+            if len(self._trial) == _TRIAL_STEPS or (ratio > median(self._last) and not self._alone):
                 self._decide(self._trial, now_s)
             return
+        self._last.append(ratio)
         self._recent += 0.3 * (ratio - self._recent)
         self._steps += 1
         self._slow_steps = self._slow_steps + 1 if self._recent > _SLOW else 0
         if now_s < self._until:
             return
         if self._alone or self._slow_steps >= _SLOW_STEPS or self._steps >= self._explored:
-            self._trial = _Trial([], [])
+            self._trial = []
 
-    def _decide(self, trial: _Trial, now_s: float) -> None:
+    def _decide(self, trial: list[float], now_s: float) -> None:
         """End a trial."""
-        other = median(trial.others)
-        changes = other < _BETTER * median(trial.usuals or [self._recent])
+        changes = median(trial) < _BETTER * median(self._last)
         confirmed = not changes and (self._alone or self._slow_steps >= _SLOW_STEPS)
         self._hold_s = min(2 * self._hold_s, _LONGEST_S) if confirmed else _FIRST_S
         self._explored = _EXPLORED_FIRST if changes else min(2 * self._explored, _EXPLORED_MOST)
         if changes:
             self._alone = not self._alone
-            self._recent = other
+            self._recent = median(trial)
+            self._last = deque(trial, _JUDGED_STEPS)
         self._until = now_s + self._hold_s
         self._trial = None
         self._slow_steps = self._steps = 0
-
-
-@dataclass(slots=True)
-class _Trial:
-    """Steps of both ways in turns, the one that is not in use first, by their ratios."""
-
-    others: list[float]
-    usuals: list[float]
-
-    @property
-    def other_is_next(self) -> bool:
-        return len(self.others) == len(self.usuals)
-
-    @property
-    def whole(self) -> bool:
-        return len(self.usuals) == _TRIAL_STEPS
-
-    def add(self, ratio: float) -> None:
-        (self.others if self.other_is_next else self.usuals).append(ratio)
