@@ -131,7 +131,7 @@ def stops_reading(here: Deployment) -> None:
     before = memory_bytes(here.process.pid)
     hoggers = [connect(here.url, receive_bytes=4096) for _ in range(10)]
     for each in hoggers:
-        # Whole words of one letter a token would take long to fill the buffers: the text so far with every token.
+        # The text so far with every token: single letters would take long to fill the buffers.
         each.sendall(post(CHAT, ENDLESS))
     here.until(lambda: here.metric('mindspec_requests_total{endpoint="/v1/chat/completions",status="499"}') == 10)
 
@@ -158,7 +158,7 @@ def idle_connections(here: Deployment) -> None:
         assert probe.status_code == 200
         assert {answer.told for answer in answers} == {(503, "too_many_connections", False)}
         assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers)
-        assert len(kept) == KEPT - 1  # the stream beside has one
+        assert len(kept) in (KEPT - 1, KEPT)  # the stream beside has one, until it ends
         here.until(lambda: httpx.get(f"{here.url}/health", trust_env=False, timeout=30).status_code == 200)
 
 
