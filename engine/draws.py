@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from engine.executor import NOT_FINITE
+from engine.grammar.constraint import failure_of
 from engine.sampling.sampler import Draw, Row
 from engine.sampling.selector import Selector
+from engine.sequences import Group
 
 
 class StepDraws:
@@ -46,3 +49,14 @@ class StepDraws:
             for place, (logprob, top) in zip(reported, self._selector.logprobs(self._logits, asked), strict=True):
                 draws[place].logprob, draws[place].top = logprob, top
         return draws
+
+
+def failures(draws: StepDraws, wanted: dict[Group, list[int]]) -> dict[str, str]:
+    """The requests that cannot go on, and why, as sentences."""
+    failed: dict[str, str] = {}
+    for group, indices in wanted.items():
+        rows = [group.state.rows[choice] for choice in group.choices]
+        reason = NOT_FINITE if not draws.healthy(indices[0], len(indices)) else failure_of(rows)
+        if reason is not None:
+            failed.setdefault(group.state.request.request_id, reason)
+    return failed

@@ -81,6 +81,16 @@ class Front(Protocol):
         ...
 
     @property
+    def total_slots(self) -> int:
+        """Sequences that may run at the same time."""
+        ...
+
+    @property
+    def free_slots(self) -> int:
+        """How many of these places no request has, running or waiting; none of an engine that is not ready."""
+        ...
+
+    @property
     def adapters(self) -> ReadyAdapters:
         """Which adapters there are."""
         ...

@@ -21,6 +21,7 @@ from engine.text.tokenizer import TextTokenizer
 from engine.types import (
     AdapterError,
     AdapterSource,
+    ChoiceDelta,
     EngineError,
     FailureCode,
     LoadFailureCause,
@@ -131,6 +132,17 @@ class FrontBase(ABC):
         return self._unstarted - fits
 
     @property
+    def total_slots(self) -> int:
+        """See ``Front.total_slots``."""
+        return self.limits.max_batch_size
+
+    @property
+    def free_slots(self) -> int:
+        """See ``Front.free_slots``."""
+        taken = sum(running.text.open_choices for running in self._running.values())
+        return max(0, self.total_slots - taken) if self.state == "ready" else 0
+
+    @property
     def usage_percent(self) -> float:
         """See ``Front.usage_percent``."""
         executor = self.engine_stats.executor
@@ -160,7 +172,8 @@ class FrontBase(ABC):
         self._running[request.request_id] = running
         self._unstarted += 1
         self._send(Submit(request, time.monotonic_ns()))
-        return Generation(running.state, text.stats, lambda: self._cancel(request.request_id))
+        name = request.request_id
+        return Generation(running.state, text.stats, lambda: self._cancel(name), lambda: self._stop(name))
 
     async def wait_ready(self) -> None:
         """See ``Front.wait_ready``."""
@@ -247,12 +260,7 @@ class FrontBase(ABC):
                 self._send(Cancel(output.request_id))
                 self._finish(output.request_id, EngineError("internal", _INCOMPLETE))
                 continue
-            state.add(progress.deltas)
-            for delta in progress.deltas:
-                self.counts.generated_tokens += delta.token_count
-                state.generated += delta.token_count
-                if delta.finish_reason is not None:
-                    state.reasons.append(delta.finish_reason)
+            self._tell(state, progress.deltas)
             if not output.done:
                 for choice in progress.ended_by_text:
                     self._send(RemoveChoice(output.request_id, choice))
@@ -263,6 +271,14 @@ class FrontBase(ABC):
         if stats is not None:
             self.engine_stats = stats
             self._unstarted_gone = 0
+
+    def _tell(self, state: GenerationState, deltas: list[ChoiceDelta]) -> None:
+        state.add(deltas)
+        for delta in deltas:
+            self.counts.generated_tokens += delta.token_count
+            state.generated += delta.token_count
+            if delta.finish_reason is not None:
+                state.reasons.append(delta.finish_reason)
 
     async def _probe(self, timeout_s: float | None) -> None:
         """Generate one token beside all requests. Raises EngineError as ``Front.probe`` does."""
@@ -336,6 +352,12 @@ class FrontBase(ABC):
         if request_id in self._running:
             self._send(Cancel(request_id))
             self._finish(request_id)
+
+    def _stop(self, request_id: str) -> None:
+        running = self._running.get(request_id)
+        if running is not None:
+            self._tell(running.state, running.text.stop())
+            self._cancel(request_id)
 
     def _has_room(self, width: int) -> bool:
         waiting = self.waiting

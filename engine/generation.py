@@ -83,11 +83,19 @@ class Generation:
     A slow consumer gets the rounds that it missed merged into one list. Use it on the front's event loop only.
     """
 
-    def __init__(self, state: GenerationState, stats: Stats, cancel: Callable[[], None]) -> None:
+    def __init__(
+        self, state: GenerationState, stats: Stats, cancel: Callable[[], None], stop: Callable[[], None] | None = None
+    ) -> None:
+        """Args:
+        state: what it has not read.
+        stats: grow as rounds arrive.
+        cancel: tells the engine that nobody wants the rest.
+        stop: ends the answer where it stands, which is told as its last round; None where that cannot be.
+        """
         self.stats = stats
-        """Grows as rounds arrive."""
         self._state = state
         self._cancel = cancel
+        self._stop = stop
         self._loop = asyncio.get_running_loop()
 
     def __aiter__(self) -> Generation:
@@ -138,6 +146,11 @@ class Generation:
         """Give the request up with an error, which comes after the rounds that have not been read."""
         self._state.end(error)
         self._cancel()
+
+    def stop(self) -> None:
+        """End the answer where it stands: whoever iterates gets what there is, every choice with its end."""
+        if self._stop is not None:
+            self._stop()
 
     def cancel(self) -> None:
         """Give the request up: the engine drops it at its next round, and the iteration ends. Safe to repeat."""

@@ -52,6 +52,7 @@ class MockFront(FrontBase):
     async def start(self) -> None:
         """See ``Front.start``."""
         self.info = self.executor.info
+        self.engine_stats = self._scheduler.stats
         self._rounds = asyncio.create_task(self._run_rounds())
         for command in self.adapters.commands():
             self._send(command)

@@ -107,6 +107,16 @@ class MultiFront:
         return sum(front.waiting for front in self.instances)
 
     @property
+    def total_slots(self) -> int:
+        """The sum."""
+        return sum(front.total_slots for front in self.instances)
+
+    @property
+    def free_slots(self) -> int:
+        """The sum."""
+        return sum(front.free_slots for front in self.instances)
+
+    @property
     def usage_percent(self) -> float:
         """Of the least loaded one that serves."""
         return min((front.usage_percent for front in self._ready()), default=0.0)

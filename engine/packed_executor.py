@@ -14,14 +14,14 @@ import torch
 from engine.admission import Admission
 from engine.batching import BatchLimits, Part, build_step
 from engine.drafting import Drafting
-from engine.draws import StepDraws
+from engine.draws import StepDraws, failures
 from engine.executor import NOT_FINITE, RequestRound
 from engine.extent_memory import ExtentMemory
 from engine.forks import Forks
 from engine.grammar.compiler import GrammarCompiler, constraints_of, is_prepared
-from engine.grammar.constraint import failure_of
 from engine.lora_files import read_adapter
 from engine.memory import KVMemory
+from engine.pace import StepPace
 from engine.paged_memory import PagedMemory
 from engine.plan import AdapterTensors, ModelRunner
 from engine.prefix import SHORTEST_RUN
@@ -59,6 +59,7 @@ class PackedExecutor:
         cache_bytes: int | None = None,
         shortest_run: int = SHORTEST_RUN,
         prefix_cache: bool = True,
+        pace: StepPace | None = None,
     ) -> None:
         """Args:
         runner: the model and its pages.
@@ -68,6 +69,7 @@ class PackedExecutor:
         cache_bytes: so much memory may become used for the sake of what is cached; None: all that the pages take.
         shortest_run: tokens of a cached page that are worth a copy of it where the rest differs.
         prefix_cache: what one request has computed serves others that begin alike.
+        pace: tells of long steps before they begin.
         """
         self.info = runner.info
         pool_tokens = runner.num_pages * runner.page_size
@@ -81,6 +83,7 @@ class PackedExecutor:
         self._runner = runner
         self._grammars = grammars
         self._limits = limits or BatchLimits()
+        self._pace = pace or StepPace()
         self._prefix_cache = prefix_cache
         self._after_prefills = False
         soft_limit = None if cache_bytes is None else cache_bytes // runner.bytes_per_page
@@ -268,7 +271,8 @@ class PackedExecutor:
             return []
         self._drafting.add(step.parts, step.plan.decode_count)
         looked = self._look(step.parts)
-        logits = self._runner.run(step.plan)  # [wanted rows, vocab]
+        with self._pace.step(sum(len(span.token_ids) for span in step.plan.spans)):
+            logits = self._runner.run(step.plan)  # [wanted rows, vocab]
         wanted: dict[Group, list[int]] = {}  # group -> its rows of the logits, one after the other
         rows = 0
         for part in step.parts:
@@ -286,7 +290,7 @@ class PackedExecutor:
                 del wanted[part.group]
                 self._drafting.undo(part)
                 self._admission.preempt(part.group)
-        failed = {} if draws is None else _failures(draws, wanted)
+        failed = {} if draws is None else failures(draws, wanted)
         for part in step.parts:
             if part.group.state.request.request_id not in failed:
                 self._memory.commit(part.sequence)
@@ -386,14 +390,3 @@ class PackedExecutor:
                     self._memory.distrust(sequence)
         self.remove(request_id)
         outcome.done, outcome.failure, outcome.prefilling = True, reason, False
-
-
-def _failures(draws: StepDraws, wanted: dict[Group, list[int]]) -> dict[str, str]:
-    """The requests that cannot go on, and why, as sentences."""
-    failed: dict[str, str] = {}
-    for group, indices in wanted.items():
-        rows = [group.state.rows[choice] for choice in group.choices]
-        reason = NOT_FINITE if not draws.healthy(indices[0], len(indices)) else failure_of(rows)
-        if reason is not None:
-            failed.setdefault(group.state.request.request_id, reason)
-    return failed

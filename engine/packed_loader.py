@@ -21,6 +21,7 @@ from engine.native.load import attempt, build_native
 from engine.native.packing import CpuWeights
 from engine.native.runner import NativeRunner
 from engine.native.variants import NativeUnavailable
+from engine.pace import StepPace
 from engine.packed_executor import PackedExecutor
 from engine.plan import ModelRunner
 from engine.process import usable_cores
@@ -63,6 +64,7 @@ def load_executor(
     native_cache: str | None = None,
     threads: int | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
+    on_long_step: Callable[[float], None] = lambda _: None,
 ) -> Executor:
     """Load the model at ``path`` and serve it.
 
@@ -85,6 +87,7 @@ def load_executor(
         native_cache: the folder that the native step's library is kept in once it is built; None takes the usual one.
         threads: of the native step; None takes one a core, since it makes way for busy neighbours by itself.
         on_progress: gets a sentence before something that takes seconds.
+        on_long_step: gets the processor time of a step, in seconds, before it begins; see ``StepPace``.
 
     Raises:
         LoadError: not a servable model.
@@ -166,13 +169,20 @@ def load_executor(
     ((grammars, warmed),) = warming
     warmed.result()
     if isinstance(runner, LoadedModel):
-        return TorchExecutor(runner, memory_bytes, grammars, memory_share)
+        return TorchExecutor(runner, memory_bytes, grammars, memory_share, StepPace(on_long_step))
     if isinstance(runner, NativeRunner):
         # torch's idle threads would spin on into the next step, and there is nothing large left for them to do.
         torch.set_num_threads(1)
         gc.collect()  # the model's own weights
     soft_limit = cache_bytes(memory_bytes, runner.num_pages * runner.bytes_per_page)
-    return PackedExecutor(runner, limits, cache_bytes=soft_limit, grammars=grammars, prefix_cache=prefix_cache)
+    return PackedExecutor(
+        runner,
+        limits,
+        cache_bytes=soft_limit,
+        grammars=grammars,
+        prefix_cache=prefix_cache,
+        pace=StepPace(on_long_step),
+    )
 
 
 def _suits(loaded: LoadedModel) -> bool:

@@ -30,6 +30,7 @@ from engine.wire import (
     LoadAdapter,
     LoadFailed,
     LoadProgress,
+    LongStep,
     Ping,
     Quit,
     Ready,
@@ -51,8 +52,9 @@ class EngineSpec:
 
     factory: str
     """``"module:function"``. It is called with ``kwargs`` and returns an Executor; one that has a parameter
-    ``on_progress`` also gets a function to call with sentences while it loads, and one that has ``threads`` the number
-    that was asked for, or None. What it raises, it says in a sentence.
+    ``on_progress`` also gets a function to call with sentences while it loads, one that has ``on_long_step`` a function
+    to call with the expected processor time before a long step, and one that has ``threads`` the number that was asked
+    for, or None. What it raises, it says in a sentence.
     """
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Picklable."""
@@ -201,6 +203,8 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
             kwargs.setdefault("threads", asked_threads)
         if "on_progress" in parameters:
             kwargs["on_progress"] = lambda sentence: channel.send(LoadProgress(sentence))
+        if "on_long_step" in parameters:
+            kwargs["on_long_step"] = lambda expected_s: channel.send(LongStep(expected_s))
         executor: Executor = factory(**kwargs)
         gc.freeze()
     except (EOFError, ConnectionError):

@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import logging
 import multiprocessing
+import signal
 import socket
 import time
 from collections import deque
@@ -27,6 +28,7 @@ from engine.wire import (
     EngineMessage,
     LoadFailed,
     LoadProgress,
+    LongStep,
     Ping,
     Quit,
     Ready,
@@ -38,8 +40,15 @@ _log = logging.getLogger(__name__)
 
 _ENDED = "The engine process ended unexpectedly."
 _HUNG = "The engine process did not answer any more and was ended."
-_GIVEN_UP = "The engine process ended {deaths} times within {minutes:g} minutes and is not started again."
+_GIVEN_UP = (
+    "The engine process ended {deaths} times within {minutes:g} minutes and is not started again; the last one {ended}."
+)
+_KILLED = "did not answer any more and was killed"
 _NOT_STARTED = "The engine process could not be started."
+_END_S = 1.0
+"""What a process gets to end by itself once its socket is closed: its code then says why."""
+_REMINDED_S = 60.0
+"""An engine that loads in silence is spoken of so often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,8 @@ class _Engine:
     load_failure: LoadFailed | None = None
     asked: bool = False
     """It has been asked for a sign of life, and has said nothing since."""
+    reminders: int = 0
+    """How often it was said that it loads in silence."""
     hung: bool = False
     over: bool = False
 
@@ -225,13 +236,18 @@ class ProcessFront(FrontBase):
                 engine.asked = owes = True
                 self._send(Ping())
             cpu_s = cpu_seconds(engine.process.pid) if owes else None
-            if engine.silence.hangs(owes=owes, loading=loading, cpu_s=cpu_s):
+            measured = self.state != "loading"
+            if engine.silence.hangs(owes=owes, loading=loading, cpu_s=cpu_s, measured=measured):
                 _log.error("the engine process does not answer any more; it is killed")
                 engine.hung = True
                 engine.link.end()
+            elif loading and engine.silence.silent_s >= _REMINDED_S * (engine.reminders + 1):
+                engine.reminders += 1
+                silent_s, said = engine.silence.silent_s, self.progress or "nothing"
+                _log.warning("the engine loads and has been silent for %d s; it said last: %s", silent_s, said)
 
     def _on_message(self, engine: _Engine, message: EngineMessage) -> None:
-        engine.silence.broken()
+        engine.silence.broken(message.expected_s if isinstance(message, LongStep) else 0.0)
         engine.asked = False
         match message:
             case Round(outputs, stats):
@@ -289,10 +305,25 @@ class ProcessFront(FrontBase):
             return
         engine.over = True
         self._engine = None
-        engine.process.kill()
-        self._spawn_task(self._reap(engine.process))
+        if engine.hung:
+            engine.process.kill()
         why = _HUNG if engine.hung else _ENDED
         self._fail_all("engine_down", why)
+        if self.state != "draining":
+            self._set_state("down", why)
+        self._spawn_task(self._after_end(engine))
+
+    async def _after_end(self, engine: _Engine) -> None:
+        """Wait for the process's end, say how it came, and begin again unless that would help nothing."""
+        process = engine.process
+        await asyncio.to_thread(process.join, _END_S)
+        if process.is_alive():
+            process.kill()
+            await asyncio.to_thread(process.join)
+        ended = _KILLED if engine.hung else how_it_ended(process.exitcode or 0)
+        if engine.load_failure is not None:
+            ended = f"could not load: {engine.load_failure.sentence.rstrip('.')}"
+        process.close()
         if self.state == "draining":
             return
         if engine.load_failure is not None and self.info is None:
@@ -305,19 +336,15 @@ class ProcessFront(FrontBase):
         while self._deaths[0] < now - self._restart.window_s:
             self._deaths.popleft()
         if len(self._deaths) >= self._restart.max_deaths:
-            sentence = _GIVEN_UP.format(deaths=len(self._deaths), minutes=self._restart.window_s / 60)
+            minutes = self._restart.window_s / 60
+            sentence = _GIVEN_UP.format(deaths=len(self._deaths), minutes=minutes, ended=ended)
             _log.error(sentence)
             self.lost = "deaths"
             self._set_state("down", sentence)
             return
-        _log.error("the engine process ended; it is started again")
+        _log.error("the engine process %s; it is started again", ended)
         self.counts.engine_restarts += 1
-        self._set_state("down", why)
-        self._spawn_task(self._launch())
-
-    async def _reap(self, process: SpawnProcess) -> None:
-        await asyncio.to_thread(process.join)
-        process.close()
+        await self._launch()
 
     def _spawn_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -329,3 +356,15 @@ class ProcessFront(FrontBase):
         process = self._engine.process if self._engine else self._begun[0] if self._begun else None
         if process is not None and process.pid is not None:
             process.kill()
+
+
+def how_it_ended(exit_code: int) -> str:
+    """What an exit code of ``multiprocessing`` says, as the end of a sentence."""
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = f"signal {-exit_code}"
+    hint = " (as the system does when memory is short)" if -exit_code == signal.SIGKILL else ""
+    return f"was ended by {name}{hint}"

@@ -17,6 +17,7 @@ from engine.loader import LoadedModel
 from engine.lora_files import read_adapter
 from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
+from engine.pace import StepPace
 from engine.plan import AdapterTensors
 from engine.sampling.beam import BeamSearch
 from engine.sampling.params import DrawSettings, FinishRule
@@ -67,14 +68,17 @@ class TorchExecutor:
         memory_bytes: int | None = None,
         grammars: GrammarCompiler | None = None,
         memory_share: float = 1.0,
+        pace: StepPace | None = None,
     ) -> None:
         """Args:
         loaded: the model.
         memory_bytes: for keys and values; None takes a share of what the machine has.
         grammars: without, no request may have one.
         memory_share: this process's part of that share, where several serve.
+        pace: tells of long steps before they begin.
         """
         self._grammars = grammars
+        self._pace = pace or StepPace()
         self.info = loaded.info
         self._forward = SequenceForward(loaded.model, loaded.info.vocab_size)
         self._capacity = pool_bytes(memory_bytes, memory_share) // self._forward.bytes_per_token()
@@ -177,7 +181,8 @@ class TorchExecutor:
             return []
         constraints = [row.constraint for running in requests for row in running.rows.values() if row.constraint]
         looked = self._grammars.look(constraints) if self._grammars is not None and constraints else None
-        computed = [self._run(running) for running in requests]
+        with self._pace.step(sum(map(_step_tokens, requests))):
+            computed = [self._run(running) for running in requests]
         logits = torch.cat([part for part, _ in computed])  # [rows, vocab]
         finite: list[bool] = logits.amax(dim=-1).isfinite().tolist()  # NaN anywhere in a row is its largest value
         spans: list[slice] = []
@@ -270,6 +275,11 @@ class TorchExecutor:
     def _copies(state: SequenceState, count: int) -> list[SequenceState]:
         """``count`` states that go on separately from one that is needed no more: itself and copies."""
         return [state, *(state.fork() for _ in range(count - 1))] if count else []
+
+
+def _step_tokens(running: _Running) -> int:
+    """Tokens that the next step computes of a request."""
+    return len(running.request.prompt_ids) if running.sequences is None else len(running.sequences)
 
 
 def _most_tokens(request: Request) -> int:

@@ -6,26 +6,34 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.pace import TOLD_FROM_S
+
 _CPU_FIELDS = slice(11, 13)
 """User and system time in /proc/PID/stat, counted after the process's name."""
 _TICKS = 4
 """Looks within the shorter limit."""
 _SLOWEST_TICK_S = 5.0
+PATIENCE = 10.0
+"""A step may use so many times what was expected of it: contexts grow, and threads wait actively."""
+_LEAST_S = PATIENCE * TOLD_FROM_S
+"""Of processor time, for a step of which nothing was told."""
 
 
 @dataclass(frozen=True, slots=True)
 class HangLimits:
     """How long an engine may owe an answer (every round is one) and say nothing.
 
-    The time that a step takes says little: one of ``max_prefill_tokens`` of a large model on a slow processor may take
-    half an hour. But it computes all the while, which a deadlock, a stopped process or a lost device do not.
+    The largest step of a large model on a slow processor may take half an hour, and the smallest milliseconds. So the
+    engine tells before a long step how much processor time it expects to use, and may use ``PATIENCE`` times as much;
+    how long that takes depends on who else computes. A deadlock, a stopped process or a lost device use none at all.
     """
 
     hang_timeout_s: float = 60.0
-    """While the process uses no processor time at all. Only where the system tells (Linux)."""
+    """While the process uses no processor time at all, or more than its step should need. Where the system does not
+    tell that time (it does on Linux), a step may take ``PATIENCE`` times what is expected, and at least this."""
     step_limit_s: float = 3600.0
-    """In any case, and while the model loads. 8,192 tokens, the most of a step by default, take longer only below
-    2.3 tokens a second."""
+    """For the longest step, and while the model loads until its first token. 8,192 tokens, the most of a step by
+    default, take longer only below 2.3 tokens a second."""
 
     @property
     def tick_s(self) -> float:
@@ -40,24 +48,35 @@ class Silence:
         self._limits = limits
         self._heard = True
         self._silent_s = self._idle_s = 0.0
+        self._expected_s = 0.0
         self._cpu_s: float | None = None
+        self._cpu_began_s: float | None = None
+        """Of the process, when the silence began."""
 
-    def broken(self) -> None:
-        """The engine has said something."""
+    def broken(self, expected_s: float = 0.0) -> None:
+        """The engine has said something; until it says more it is expected to use so much processor time."""
         self._heard = True
+        self._expected_s = expected_s
 
-    def hangs(self, *, owes: bool, loading: bool, cpu_s: float | None) -> bool:
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the engine said something, so far as somebody looked and it owed a word."""
+        return self._silent_s
+
+    def hangs(self, *, owes: bool, loading: bool, cpu_s: float | None, measured: bool = True) -> bool:
         """One look, ``tick_s`` after the last one.
 
         Args:
             owes: the engine has to say something sooner or later.
-            loading: it has not been ready yet.
+            loading: its model is not there yet.
             cpu_s: processor time that its process has used; None: not known.
+            measured: it has run a step, so that it can tell before the long ones.
         """
         before, self._cpu_s = self._cpu_s, cpu_s
         if self._heard or not owes:
             self._heard = False
             self._silent_s = self._idle_s = 0.0
+            self._cpu_began_s = cpu_s
             return False
         tick_s = self._limits.tick_s
         self._silent_s += tick_s
@@ -66,7 +85,14 @@ class Silence:
             self._idle_s = 0.0
         else:
             self._idle_s += tick_s
-        return self._idle_s >= self._limits.hang_timeout_s or self._silent_s >= self._limits.step_limit_s
+        timeout_s, limit_s = self._limits.hang_timeout_s, self._limits.step_limit_s
+        if self._idle_s >= timeout_s or self._silent_s >= limit_s:
+            return True
+        if loading or not measured or self._silent_s < timeout_s:
+            return False
+        if cpu_s is None or self._cpu_began_s is None:
+            return self._silent_s >= PATIENCE * self._expected_s
+        return cpu_s - self._cpu_began_s >= max(_LEAST_S, PATIENCE * self._expected_s)
 
 
 def cpu_seconds(pid: int) -> float | None:

@@ -112,6 +112,13 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class LongStep:
+    """From the engine: the step that begins now may be expected to use so much processor time."""
+
+    expected_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class AdapterLoaded:
     """From the engine: requests may use this adapter; or, with ``failure``, why they cannot."""
 
@@ -120,7 +127,7 @@ class AdapterLoaded:
 
 
 EngineCommand = Submit | Cancel | RemoveChoice | LoadAdapter | UnloadAdapter | Ping | SetLogLevel | Quit
-EngineMessage = LoadProgress | Ready | LoadFailed | Round | AdapterLoaded
+EngineMessage = LoadProgress | Ready | LoadFailed | Round | LongStep | AdapterLoaded
 
 
 def encode(message: EngineCommand | EngineMessage) -> bytes:

@@ -1935,7 +1935,7 @@ KEYS: Final[dict[str, Key]] = {
         ("integer",),
         "Own key. Seconds after which a silent engine counts as dead.",
         True,
-        "It is ended and started again.",
+        "It is ended and started again; one that computes may use ten times the processor time that is expected of its step.",
         "60",
         None,
         False,

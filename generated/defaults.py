@@ -54,6 +54,12 @@ class CompletionRequestDefaults:
     skip_special_tokens: Final = True
 
 
+class TokenizerRequestDefaults:
+    """Defaults of TokenizerRequest."""
+
+    do_decode: Final = True
+
+
 class StreamOptionsDefaults:
     """Defaults of StreamOptions."""
 

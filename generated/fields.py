@@ -119,11 +119,13 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "stream_options.include_usage": "true or false, or null",
     },
     "LoadLoraAdapterRequest": {
-        "lora_name": "a string of 1 to 256 characters",
+        "lora_name": "a string of 1 to 256 characters that matches ^[A-Za-z0-9_.-]+$",
         "lora_path": "a string of 1 to 4096 characters",
         "master_model": "a string of 1 to 256 characters, or null",
     },
-    "UnloadLoraAdapterRequest": {"lora_name": "a string of 1 to 256 characters"},
+    "UnloadLoraAdapterRequest": {"lora_name": "a string of 1 to 256 characters that matches ^[A-Za-z0-9_.-]+$"},
+    "TokenizerRequest": {"inputs": "a string of 1 to 4194304 characters", "do_decode": "true or false, or null"},
+    "StopInferenceRequest": {"id": "a string of 1 to 256 characters"},
 }
 """Request model to path pattern (`messages[].role`) to what is allowed there."""
 OPENAI_FORM: Final[dict[str, dict[str, str]]] = {
@@ -131,6 +133,8 @@ OPENAI_FORM: Final[dict[str, dict[str, str]]] = {
     "CompletionRequest": {"top_k": "an integer from 0 to 2147483647, or null"},
     "LoadLoraAdapterRequest": {},
     "UnloadLoraAdapterRequest": {},
+    "TokenizerRequest": {},
+    "StopInferenceRequest": {},
 }
 """The fields that have other bounds where the deployment answers in OpenAI's form."""
 KINDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
@@ -249,5 +253,7 @@ KINDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     },
     "LoadLoraAdapterRequest": {"lora_name": ("string",), "lora_path": ("string",), "master_model": ("string",)},
     "UnloadLoraAdapterRequest": {"lora_name": ("string",)},
+    "TokenizerRequest": {"inputs": ("string",), "do_decode": ("boolean",)},
+    "StopInferenceRequest": {"id": ("string",)},
 }
 """Request model to path pattern to the JSON types that are allowed there (null aside)."""

@@ -1208,14 +1208,14 @@ class LoadLoraAdapterRequest(RequestModel):
     Which adapter to load.
     """
 
-    lora_name: Annotated[str, Field(strict=True, min_length=1, max_length=256)]
+    lora_name: Annotated[str, Field(strict=True, min_length=1, max_length=256, pattern="^[A-Za-z0-9_.-]+$")]
     """
-    The adapter's name - letters, digits, dots, underscores and hyphens; another character is refused with 503, as MindIE does.
+    The adapter's name - letters, digits, dots, underscores and hyphens.
     """
 
     lora_path: Annotated[str, Field(strict=True, min_length=1, max_length=4096)]
     """
-    The adapter's folder, as PEFT saves it (adapter_config.json and adapter_model.safetensors); absolute, or relative to the deployment's folder for adapters. One outside of that is refused with 503.
+    The adapter's folder, as PEFT saves it (adapter_config.json and adapter_model.safetensors); absolute, or relative to the deployment's folder for adapters. One outside of that is refused.
     """
 
     master_model: Annotated[str, Field(strict=True, min_length=1, max_length=256)] | None = None
@@ -1229,9 +1229,9 @@ class UnloadLoraAdapterRequest(RequestModel):
     Which adapter to unload.
     """
 
-    lora_name: Annotated[str, Field(strict=True, min_length=1, max_length=256)]
+    lora_name: Annotated[str, Field(strict=True, min_length=1, max_length=256, pattern="^[A-Za-z0-9_.-]+$")]
     """
-    The adapter's name - letters, digits, dots, underscores and hyphens; another character is refused with 503, as MindIE does.
+    The adapter's name - letters, digits, dots, underscores and hyphens.
     """
 
 
@@ -1295,6 +1295,481 @@ class Stopped(ContractModel):
     """
 
 
+class TokenizerRequest(RequestModel):
+    """
+    A text to count.
+    """
+
+    inputs: Annotated[str, Field(strict=True, min_length=1, max_length=4194304)]
+    """
+    The text.
+    """
+
+    do_decode: StrictBool | None = None
+    """
+    Whether the answer shows the tokens as text.
+    """
+
+
+class TokenizerAnswer(ContractModel):
+    """
+    The tokens of a text.
+    """
+
+    token_number: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    How many tokens it has.
+    """
+
+    tokens: Annotated[list[StrictStr], Field(fail_fast=True)]
+    """
+    The tokens as text, special ones included; a character that several tokens make stands in one entry, so there may be fewer than token_number. Empty where do_decode is false.
+    """
+
+
+class StopInferenceRequest(RequestModel):
+    """
+    Which request to end.
+    """
+
+    id: Annotated[str, Field(strict=True, min_length=1, max_length=256)]
+    """
+    The id of its answer (its req-id, or the endpoint_common_N that it was given), or its RequestUUID.
+    """
+
+
+class StoppedInference(ContractModel):
+    """
+    Which request has ended.
+    """
+
+    id: StrictStr
+    """
+    The id that was asked for.
+    """
+
+
+class ServerExtensions(ContractModel):
+    """
+    Sizes under MindIE's names.
+    """
+
+    max_iter_times: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Tokens that an answer may have (maxIterTimes).
+    """
+
+    prefill_policy_type: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Always 0 - first come, first served.
+    """
+
+    decode_policy_type: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Always 0 - first come, first served.
+    """
+
+    max_prefill_batch_size: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Prompts in one step at most (maxPrefillBatchSize).
+    """
+
+    max_prefill_tokens: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Tokens of prompts in one step at most (maxPrefillTokens).
+    """
+
+
+class Server(ContractModel):
+    """
+    The server, in the form of Triton.
+    """
+
+    name: Literal["MindIE Server"]
+    """
+    Always MindIE Server, which clients of MindIE may look for.
+    """
+
+    version: StrictStr
+    """
+    Of this program.
+    """
+
+    extensions: ServerExtensions
+    """
+    Sizes under MindIE's names.
+    """
+
+
+class Tensor(ContractModel):
+    """
+    One input or output.
+    """
+
+    name: StrictStr
+    """
+    input0 or output0.
+    """
+
+    shape: Annotated[list[Annotated[int, Integer(ge=-1, le=-1)]], Field(fail_fast=True)]
+    """
+    Always one dimension of any length.
+    """
+
+    datatype: Literal["UINT32"]
+    """
+    Always UINT32.
+    """
+
+
+class ModelMetadata(ContractModel):
+    """
+    A model, in the form of Triton.
+    """
+
+    name: StrictStr
+    """
+    The name that was asked for.
+    """
+
+    platform: Literal["MindIE Server"]
+    """
+    Always MindIE Server.
+    """
+
+    inputs: Annotated[list[Tensor], Field(fail_fast=True)]
+    """
+    Token ids go in.
+    """
+
+    outputs: Annotated[list[Tensor], Field(fail_fast=True)]
+    """
+    Token ids come out.
+    """
+
+
+class ModelConfig(ContractModel):
+    """
+    How a model is deployed.
+    """
+
+    model_name: StrictStr
+    """
+    The name that was asked for.
+    """
+
+    input_datatype: Literal["UINT32"]
+    """
+    Of token ids; always UINT32.
+    """
+
+    output_datatype: Literal["UINT32"]
+    """
+    Of token ids; always UINT32.
+    """
+
+    max_seq_len: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Tokens of prompt and answer together at most, as it is in force (maxSeqLen, at most what the model can).
+    """
+
+    npu_mem_size: Annotated[
+        Annotated[int, Integer(ge=-1, le=1048576)]
+        | Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-1, le=1048576)],
+        OneOf("integer", "number"),
+    ]
+    """
+    GB for keys and values; -1 where nobody set a size and a share of what is free is taken.
+    """
+
+    cpu_mem_size: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Always 0 - there is no second memory for keys and values.
+    """
+
+    world_size: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Always 1 - one process computes an instance.
+    """
+
+    model_weight_path: StrictStr
+    """
+    Name of the folder that the weights, or the adapter, come from; empty where there is none.
+    """
+
+    model_instance_type: Literal["Standard", "StandardMock"]
+    """
+    StandardMock where the text is made up.
+    """
+
+
+class SlotCount(ContractModel):
+    """
+    The room of an engine.
+    """
+
+    total_slots: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Sequences that may run at the same time, of all instances (maxBatchSize).
+    """
+
+    free_slots: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Places that no request has.
+    """
+
+    available_tokens_length: Annotated[int, Integer(ge=0, le=9007199254740991)]
+    """
+    Tokens that the free pages hold. Where an engine keeps no pages, a free place holds maxSeqLen.
+    """
+
+
+class InfoModel(ContractModel):
+    """
+    The deployed model.
+    """
+
+    model_device_type: StrictStr
+    """
+    What computes it, such as cpu; none for the mock.
+    """
+
+    model_dtype: StrictStr
+    """
+    The type of its weights, such as bfloat16; none for the mock.
+    """
+
+    model_id: StrictStr
+    """
+    The deployed name.
+    """
+
+    model_pipeline_tag: Literal["text-generation"]
+    """
+    Always text-generation.
+    """
+
+    model_sha: StrictStr | None
+    """
+    Always null.
+    """
+
+    max_total_tokens: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Tokens of prompt and answer together at most, as it is in force (maxSeqLen, at most what the model can).
+    """
+
+
+class Info(ContractModel):
+    """
+    The server, in the form of text-generation-inference.
+    """
+
+    docker_label: StrictStr | None
+    """
+    Always null.
+    """
+
+    max_batch_total_tokens: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Tokens of prompts in one step at most (maxPrefillTokens).
+    """
+
+    max_best_of: Annotated[int, Integer(ge=1, le=128)]
+    """
+    Choices of one request at most (maxN; 128 where that is more). MindIE always says 1.
+    """
+
+    max_concurrent_requests: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Sequences that run at the same time (maxBatchSize), of all instances.
+    """
+
+    max_stop_sequences: Annotated[int, Integer(ge=0, le=2147483647)] | None
+    """
+    Always null - their number has no limit of its own.
+    """
+
+    max_waiting_tokens: Annotated[int, Integer(ge=0, le=2147483647)] | None
+    """
+    Always null.
+    """
+
+    sha: StrictStr | None
+    """
+    Always null.
+    """
+
+    validation_workers: Annotated[int, Integer(ge=0, le=2147483647)] | None
+    """
+    Always null.
+    """
+
+    version: StrictStr
+    """
+    Of this program.
+    """
+
+    waiting_served_ratio: Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=2147483647)] | None
+    """
+    Always null.
+    """
+
+    models: Annotated[list[InfoModel], Field(fail_fast=True)]
+    """
+    The deployed model.
+    """
+
+    max_input_length: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Tokens of a prompt at most, as it is in force (maxInputTokenLen and the other limits).
+    """
+
+
+class StaticConfig(ContractModel):
+    """
+    Sizes under MindIE's names, as they are in force.
+    """
+
+    modelName: StrictStr
+    """
+    The deployed name.
+    """
+
+    maxSeqLen: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Tokens of prompt and answer together at most.
+    """
+
+    npuMemSize: Annotated[
+        Annotated[int, Integer(ge=-1, le=1048576)]
+        | Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-1, le=1048576)],
+        OneOf("integer", "number"),
+    ]
+    """
+    GB for keys and values; -1 where nobody set a size and a share of what is free is taken.
+    """
+
+    cpuMemSize: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Always 0 - there is no second memory for keys and values.
+    """
+
+    worldSize: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Always 1 - one process computes an instance.
+    """
+
+    maxOutputLen: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Tokens that an answer may have (maxIterTimes).
+    """
+
+    cacheBlockSize: Annotated[int, Integer(ge=1, le=2147483647)]
+    """
+    Tokens of a page of keys and values.
+    """
+
+
+class StatusService(ContractModel):
+    """
+    The part that this server has.
+    """
+
+    roleStatus: Literal["RoleReady"]
+    """
+    Always RoleReady - while requests are not served, the answer is a 503.
+    """
+
+    currentRole: Literal["none"]
+    """
+    Always none - prefill and decode are not divided among servers.
+    """
+
+
+class StatusResource(ContractModel):
+    """
+    Requests, places and pages, of all instances.
+    """
+
+    availSlotsNum: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Places in the batch that no request has.
+    """
+
+    availBlockNum: Annotated[int, Integer(ge=0, le=9007199254740991)]
+    """
+    Pages that no sequence owns, kept ones included. Where an engine keeps no pages, a free place counts as those of maxSeqLen.
+    """
+
+    waitingRequestNum: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Requests that wait for a place or for memory.
+    """
+
+    runningRequestNum: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Requests that the engine has begun.
+    """
+
+    swappedRequestNum: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Always 0 - what gives up its memory is computed again.
+    """
+
+    freeNpuBlockNums: Annotated[int, Integer(ge=0, le=9007199254740991)]
+    """
+    As availBlockNum.
+    """
+
+    freeCpuBlockNums: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Always 0 - there is no second memory for keys and values.
+    """
+
+    totalNpuBlockNums: Annotated[int, Integer(ge=0, le=9007199254740991)]
+    """
+    All pages.
+    """
+
+    totalCpuBlockNums: Annotated[int, Integer(ge=0, le=2147483647)]
+    """
+    Always 0 - there is no second memory for keys and values.
+    """
+
+
+class StatusLinks(ContractModel):
+    """
+    Other servers that this one works with.
+    """
+
+    peers: Annotated[list[StrictStr], Field(fail_fast=True, max_length=0)]
+    """
+    Always empty.
+    """
+
+
+class Status(ContractModel):
+    """
+    The state of the service.
+    """
+
+    service: StatusService
+    """
+    The part that this server has.
+    """
+
+    resource: StatusResource
+    """
+    Requests, places and pages, of all instances.
+    """
+
+    linkStatus: StatusLinks
+    """
+    Other servers that this one works with.
+    """
+
+
 class Error(ContractModel):
     """
     An error as MindIE's clients expect it, with more to act on.
@@ -1324,7 +1799,7 @@ class Error(ContractModel):
 
     code: StrictStr
     """
-    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, internal.
+    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, adapter, internal.
     """
 
 
@@ -1357,7 +1832,7 @@ class OpenAIErrorBody(ContractModel):
 
     code: StrictStr
     """
-    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, internal.
+    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, adapter, internal.
     """
 
 

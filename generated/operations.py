@@ -273,6 +273,366 @@ class UnloadLoraAdapterHandler(Protocol):
         ...
 
 
+class CountTokens:
+    """POST /v1/tokenizer: Count the tokens of a text."""
+
+    operation_id: ClassVar = "count_tokens"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 405, 413, 415, 422, 500])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.TokenizerAnswer
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 405, 413, 415, 422, 500."""
+
+        status: Literal[401, 403, 405, 413, 415, 422, 500]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 405, 413, 415, 422, 500]:
+                raise UnlistedStatusError(f"count_tokens may not answer {self.status}")
+
+
+CountTokensAnswer = CountTokens.Ok | CountTokens.Error
+
+
+class CountTokensHandler(Protocol):
+    """Serves POST /v1/tokenizer."""
+
+    async def __call__(self, request: models.TokenizerRequest) -> CountTokensAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class StopInference:
+    """POST /v2/models/{model}/stopInfer: End a request that is being answered."""
+
+    operation_id: ClassVar = "stop_inference"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 404, 405, 413, 415, 422, 500])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.StoppedInference
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 404, 405, 413, 415, 422, 500."""
+
+        status: Literal[401, 403, 404, 405, 413, 415, 422, 500]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 404, 405, 413, 415, 422, 500]:
+                raise UnlistedStatusError(f"stop_inference may not answer {self.status}")
+
+
+StopInferenceAnswer = StopInference.Ok | StopInference.Error
+
+
+class StopInferenceHandler(Protocol):
+    """Serves POST /v2/models/{model}/stopInfer."""
+
+    async def __call__(self, request: models.StopInferenceRequest, model: str) -> StopInferenceAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetServer:
+    """GET /v2: What this server is."""
+
+    operation_id: ClassVar = "get_server"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 405, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.Server
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 405, 503."""
+
+        status: Literal[401, 403, 405, 503]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 405, 503]:
+                raise UnlistedStatusError(f"get_server may not answer {self.status}")
+
+
+GetServerAnswer = GetServer.Ok | GetServer.Error
+
+
+class GetServerHandler(Protocol):
+    """Serves GET /v2."""
+
+    async def __call__(self) -> GetServerAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetModelMetadata:
+    """GET /v2/models/{model}: What goes into a model and comes out."""
+
+    operation_id: ClassVar = "get_model_metadata"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 404, 405])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.ModelMetadata
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 404, 405."""
+
+        status: Literal[401, 403, 404, 405]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 404, 405]:
+                raise UnlistedStatusError(f"get_model_metadata may not answer {self.status}")
+
+
+GetModelMetadataAnswer = GetModelMetadata.Ok | GetModelMetadata.Error
+
+
+class GetModelMetadataHandler(Protocol):
+    """Serves GET /v2/models/{model}."""
+
+    async def __call__(self, model: str) -> GetModelMetadataAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetModelConfig:
+    """GET /v2/models/{model}/config: How a model is deployed."""
+
+    operation_id: ClassVar = "get_model_config"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 404, 405, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.ModelConfig
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 404, 405, 503."""
+
+        status: Literal[401, 403, 404, 405, 503]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 404, 405, 503]:
+                raise UnlistedStatusError(f"get_model_config may not answer {self.status}")
+
+
+GetModelConfigAnswer = GetModelConfig.Ok | GetModelConfig.Error
+
+
+class GetModelConfigHandler(Protocol):
+    """Serves GET /v2/models/{model}/config."""
+
+    async def __call__(self, model: str) -> GetModelConfigAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetSlotCount:
+    """GET /v2/models/{model}/getSlotCount: How much room a model has."""
+
+    operation_id: ClassVar = "get_slot_count"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 404, 405, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.SlotCount
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 404, 405, 503."""
+
+        status: Literal[401, 403, 404, 405, 503]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 404, 405, 503]:
+                raise UnlistedStatusError(f"get_slot_count may not answer {self.status}")
+
+
+GetSlotCountAnswer = GetSlotCount.Ok | GetSlotCount.Error
+
+
+class GetSlotCountHandler(Protocol):
+    """Serves GET /v2/models/{model}/getSlotCount."""
+
+    async def __call__(self, model: str) -> GetSlotCountAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetInfo:
+    """GET /info: What is served, in the form of text-generation-inference."""
+
+    operation_id: ClassVar = "get_info"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 405, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.Info
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 405, 503."""
+
+        status: Literal[401, 403, 405, 503]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 405, 503]:
+                raise UnlistedStatusError(f"get_info may not answer {self.status}")
+
+
+GetInfoAnswer = GetInfo.Ok | GetInfo.Error
+
+
+class GetInfoHandler(Protocol):
+    """Serves GET /info."""
+
+    async def __call__(self) -> GetInfoAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetConfig:
+    """GET /v1/config: The sizes in force."""
+
+    operation_id: ClassVar = "get_config"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 405, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.StaticConfig
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 405, 503."""
+
+        status: Literal[401, 403, 405, 503]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 405, 503]:
+                raise UnlistedStatusError(f"get_config may not answer {self.status}")
+
+
+GetConfigAnswer = GetConfig.Ok | GetConfig.Error
+
+
+class GetConfigHandler(Protocol):
+    """Serves GET /v1/config."""
+
+    async def __call__(self) -> GetConfigAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
+class GetStatus:
+    """GET /v1/status: The engine's state in numbers."""
+
+    operation_id: ClassVar = "get_status"
+    statuses: ClassVar[frozenset[int]] = frozenset([200, 401, 403, 405, 503])
+
+    @dataclass(frozen=True, slots=True)
+    class Ok:
+        """200."""
+
+        body: models.Status
+        headers: Mapping[str, str] = field(default_factory=dict)
+        status: ClassVar[Literal[200]] = 200
+        media_type: ClassVar = "application/json"
+
+    @dataclass(frozen=True, slots=True)
+    class Error:
+        """401, 403, 405, 503."""
+
+        status: Literal[401, 403, 405, 503]
+        body: models.Error | models.OpenAIError
+        headers: Mapping[str, str] = field(default_factory=dict)
+        media_type: ClassVar = "application/json"
+
+        def __post_init__(self) -> None:
+            if self.status not in [401, 403, 405, 503]:
+                raise UnlistedStatusError(f"get_status may not answer {self.status}")
+
+
+GetStatusAnswer = GetStatus.Ok | GetStatus.Error
+
+
+class GetStatusHandler(Protocol):
+    """Serves GET /v1/status."""
+
+    async def __call__(self) -> GetStatusAnswer:
+        """Answer one request with one of the listed answers."""
+        ...
+
+
 class GetHealth:
     """GET /health: Whether the engine answers."""
 
@@ -604,6 +964,15 @@ OPERATIONS: Final[dict[str, frozenset[int]]] = {
     "get_model": GetModel.statuses,
     "load_lora_adapter": LoadLoraAdapter.statuses,
     "unload_lora_adapter": UnloadLoraAdapter.statuses,
+    "count_tokens": CountTokens.statuses,
+    "stop_inference": StopInference.statuses,
+    "get_server": GetServer.statuses,
+    "get_model_metadata": GetModelMetadata.statuses,
+    "get_model_config": GetModelConfig.statuses,
+    "get_slot_count": GetSlotCount.statuses,
+    "get_info": GetInfo.statuses,
+    "get_config": GetConfig.statuses,
+    "get_status": GetStatus.statuses,
     "get_health": GetHealth.statuses,
     "get_live": GetLive.statuses,
     "get_ready": GetReady.statuses,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from engine.lora_book import check_name
 from engine.types import AdapterError, AdapterSource, EngineError
 from generated.models import LoadLoraAdapterRequest, LoraAdapterStatus, UnloadLoraAdapterRequest
 from generated.operations import LoadLoraAdapter, LoadLoraAdapterAnswer, UnloadLoraAdapter, UnloadLoraAdapterAnswer
-from handlers.errors import Problem
+from handlers.errors import Problem, refused
 from handlers.service import Service
 
 ADAPTER_CODE = "adapter"
@@ -27,7 +26,8 @@ class AdaptersHandler:
         """Load an adapter; the answer comes when requests may name it.
 
         Raises:
-            Problem: 404 where this is not offered; 503 for an adapter that cannot be loaded, with what is wrong.
+            Problem: 404 where this is not offered; 422 for an adapter that cannot be loaded, with what is wrong;
+                503 while requests are not served.
         """
         service, name = self._service, request.lora_name
         folder = self._folder()
@@ -35,10 +35,6 @@ class AdaptersHandler:
         if request.master_model not in (None, deployed):
             shown = str(request.master_model)[:_SHOWN]
             raise _refused(f"Input invalid master model: {shown!r} is not deployed, {deployed!r} is", "master_model")
-        try:
-            check_name(name)
-        except AdapterError as error:
-            raise _refused(f"Input invalid lora name: {error}", "lora_name") from None
         if name == deployed:
             raise _refused(f"Input invalid lora name: {name[:_SHOWN]!r} is the deployed model", "lora_name")
         try:
@@ -57,7 +53,7 @@ class AdaptersHandler:
         """Take an adapter from new requests.
 
         Raises:
-            Problem: 404 where this is not offered; 503 for an adapter that is not loaded.
+            Problem: 404 where this is not offered; 422 for an adapter that is not loaded.
         """
         self._folder()
         name = request.lora_name
@@ -98,4 +94,4 @@ def _inside(folder: Path, wanted: str) -> Path:
 
 
 def _refused(message: str, param: str | None = None) -> Problem:
-    return Problem(503, ADAPTER_CODE, message.removesuffix("."), param)
+    return refused(ADAPTER_CODE, message.removesuffix("."), param)

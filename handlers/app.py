@@ -35,17 +35,26 @@ from starlette.exceptions import HTTPException
 from engine.front import Front
 from engine.log_form import PRIVATE
 from generated.operations import (
+    CountTokensHandler,
     CreateChatCompletionHandler,
     CreateCompletionHandler,
+    GetConfigHandler,
     GetHealthHandler,
+    GetInfoHandler,
     GetLiveHandler,
+    GetModelConfigHandler,
     GetModelHandler,
+    GetModelMetadataHandler,
     GetModelReadyHandler,
     GetReadyHandler,
+    GetServerHandler,
+    GetSlotCountHandler,
+    GetStatusHandler,
     GetTimedHealthHandler,
     GetTimedHealthWithinHandler,
     ListModelsHandler,
     LoadLoraAdapterHandler,
+    StopInferenceHandler,
     StopServiceHandler,
     UnloadLoraAdapterHandler,
 )
@@ -55,7 +64,9 @@ from handlers.admitting import AdmissionMiddleware
 from handlers.call import Call
 from handlers.chat import ChatHandler
 from handlers.completions import CompletionHandler
+from handlers.count_tokens import TokenizerHandler
 from handlers.defaults import ModelDefaults
+from handlers.descriptions import DescriptionsHandler
 from handlers.dispatch import DispatchMiddleware, WithBody
 from handlers.errors import Problem, internal
 from handlers.health import HealthHandler
@@ -63,10 +74,14 @@ from handlers.limits import LimitsMiddleware
 from handlers.metrics import PATH as METRICS_PATH
 from handlers.metrics import MetricsMiddleware
 from handlers.models import ModelsHandler
+from handlers.nowhere import Nowhere
+from handlers.paths import PathTable
 from handlers.planes import PlanesMiddleware, PlaneTable
 from handlers.record import record_of
 from handlers.service import Service
 from handlers.settings import Settings
+from handlers.status import StatusHandler
+from handlers.stop_inference import StopInferenceHandler as StopInference
 from handlers.stop_service import StopServiceHandler as StopService
 from handlers.validation import BodyValidators
 from handlers.watch import WatchMiddleware
@@ -100,6 +115,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
 
     routes = _routes()
     own = [METRICS_PATH] if service.settings.metrics else []
+    nowhere = Nowhere(routes["paths"], dict.fromkeys(own, ("GET",)))
     app = AsyncApp(
         "mindspec",
         lifespan=lifespan,
@@ -108,8 +124,8 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
             partial(AccessMiddleware, service=service),
             *([partial(MetricsMiddleware, service=service)] if own else []),
             ExceptionMiddleware,
-            partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"})),
-            partial(LimitsMiddleware, limit=service),
+            partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"}), nowhere=nowhere),
+            partial(LimitsMiddleware, limit=service, paths=PathTable(routes["paths"])),
             partial(AdmissionMiddleware, service=service),
             RoutingMiddleware,
             RequestValidationMiddleware,
@@ -119,7 +135,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
         resolver=Resolver((handlers or operations(service)).__getitem__),
         validator_map={"body": {"application/json": BodyValidators(service)}},
     )
-    for failure, handler in error_handlers(service).items():
+    for failure, handler in error_handlers(service, nowhere).items():
         app.add_error_handler(failure, handler)
     app.add_api(routes)
     return app
@@ -140,6 +156,12 @@ def operations(service: Service) -> Operations:
     def unload_adapter(_: Call) -> UnloadLoraAdapterHandler:
         return AdaptersHandler(service).unload
 
+    def count_tokens(_: Call) -> CountTokensHandler:
+        return TokenizerHandler(service).count
+
+    def stop_inference(call: Call) -> StopInferenceHandler:
+        return StopInference(service, call)
+
     models = ModelsHandler(service)
     list_models: ListModelsHandler = models.list_models
     get_model: GetModelHandler = models.get_model
@@ -151,6 +173,15 @@ def operations(service: Service) -> Operations:
     get_timed_health: GetTimedHealthHandler = health.get_timed_health
     get_timed_health_within: GetTimedHealthWithinHandler = health.get_timed_health_within
     stop_service: StopServiceHandler = StopService(service).stop
+    descriptions = DescriptionsHandler(service)
+    get_server: GetServerHandler = descriptions.get_server
+    get_model_metadata: GetModelMetadataHandler = descriptions.get_model_metadata
+    get_model_config: GetModelConfigHandler = descriptions.get_model_config
+    get_info: GetInfoHandler = descriptions.get_info
+    get_config: GetConfigHandler = descriptions.get_config
+    status = StatusHandler(service)
+    get_status: GetStatusHandler = status.get_status
+    get_slot_count: GetSlotCountHandler = status.get_slot_count
     return {
         "create_chat_completion": WithBody(chat),
         "create_completion": WithBody(completion),
@@ -163,6 +194,15 @@ def operations(service: Service) -> Operations:
         "get_timed_health": get_timed_health,
         "get_timed_health_within": get_timed_health_within,
         "stop_service": stop_service,
+        "count_tokens": WithBody(count_tokens),
+        "stop_inference": WithBody(stop_inference),
+        "get_server": get_server,
+        "get_model_metadata": get_model_metadata,
+        "get_model_config": get_model_config,
+        "get_info": get_info,
+        "get_config": get_config,
+        "get_status": get_status,
+        "get_slot_count": get_slot_count,
         "load_lora_adapter": WithBody(load_adapter),
         "unload_lora_adapter": WithBody(unload_adapter),
     }
@@ -171,7 +211,7 @@ def operations(service: Service) -> Operations:
 Handler = Callable[[ConnexionRequest, Exception], Any]
 
 
-def error_handlers(service: Service) -> Mapping[type[Exception], Handler]:
+def error_handlers(service: Service, nowhere: Nowhere) -> Mapping[type[Exception], Handler]:
     """How each kind of exception becomes a contract error; never with the exception's own text."""
 
     def answered(request: ConnexionRequest, problem: Problem) -> ConnexionResponse:
@@ -185,15 +225,14 @@ def error_handlers(service: Service) -> Mapping[type[Exception], Handler]:
 
     async def on_problem(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
         assert isinstance(error, Problem)
+        if error.code == "not_found" and error.param == "model":  # its name may be the rest of a path
+            error = nowhere.refusal(request.method, request.scope["path"]) or error
         return answered(request, error)
 
     async def on_http(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
         assert isinstance(error, HTTPException)
-        if error.status_code == 404:
-            return answered(request, Problem(404, "not_found", "There is nothing at this path"))
-        if error.status_code == 405:
-            message = "This path does not take this method"
-            return answered(request, Problem(405, "method_not_allowed", message, headers=error.headers))
+        if error.status_code in (404, 405):
+            return answered(request, nowhere.problem(request.method, request.scope["path"]))
         return unexpected(request, error)
 
     async def on_anything(request: ConnexionRequest, error: Exception) -> ConnexionResponse:

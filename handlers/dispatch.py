@@ -29,7 +29,7 @@ Headers = list[tuple[bytes, bytes]]
 class WithBody:
     """What the routes' operationId stands for where there is a body: makes a handler for one call."""
 
-    def __init__(self, make: Callable[[Call], Callable[[Any], Awaitable[Any]]]) -> None:
+    def __init__(self, make: Callable[[Call], Callable[..., Awaitable[Any]]]) -> None:
         self.make = make
 
 
@@ -44,8 +44,8 @@ class DispatchOperation:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Problems pass on to the error handlers."""
         handler = self._handler
+        path: Mapping[str, str] = scope.get("path_params") or {}
         if not isinstance(handler, WithBody):
-            path: Mapping[str, str] = scope.get("path_params") or {}
             asked = {
                 name: text for name, text in parse_qsl(scope["query_string"].decode("latin-1")) if name in self._query
             }
@@ -54,7 +54,7 @@ class DispatchOperation:
         try:
             record = record_of(scope)
             call = Call(record, receive, scope[BODY_BYTES])
-            answer = await handler.make(call)(scope[BODY])
+            answer = await handler.make(call)(scope[BODY], **path)
         except ClientGone:
             record.gone = True
             return

@@ -56,6 +56,8 @@ async def answer(service: Service, call: Call, body: _B, endpoint: Endpoint[_B, 
     running: Running | None = None
     try:
         record.generation = service.front.submit(request)
+        if record.stopped:
+            record.generation.stop()
         running = Running(record.generation, call.receive, service.timeouts, call.begun_s, keep)
         first = await running.first_round()
         service.traffic.first_token(record)

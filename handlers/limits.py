@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Protocol
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from handlers.errors import Problem, refused
+from handlers.paths import PathTable
 from handlers.record import record_of
 
 _JSON: Final = b"application/json"
@@ -43,9 +45,11 @@ class LimitsMiddleware:
     Content-Length says; reading stops at the limit.
     """
 
-    def __init__(self, app: ASGIApp, *, limit: Limit) -> None:
+    def __init__(self, app: ASGIApp, *, limit: Limit, paths: PathTable) -> None:
+        """``paths``: those that there are."""
         self._app = app
         self._limit = limit
+        self._paths = paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request; other scope types pass untouched."""
@@ -53,8 +57,9 @@ class LimitsMiddleware:
             await self._app(scope, receive, send)
             return
         path: str = scope["path"]
-        if path.endswith("/") or "//" in path:  # the router would answer with a redirect
-            raise Problem(404, "not_found", "There is nothing at this path")
+        # The router would answer some of these with a redirect.
+        if path.endswith("/") or "//" in path or self._paths.find(path) is None:
+            raise HTTPException(404)
         problem = self._read_headers(scope)
         if problem is None and record_of(scope).duplicate:
             problem = refused("duplicate_id", _DUPLICATE, "req-id")

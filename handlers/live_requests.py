@@ -21,6 +21,10 @@ class LiveRequests:
         """The request of this id, if one is being answered."""
         return self._records.get(request_id)
 
+    def find_uuid(self, uuid: str) -> Record | None:
+        """The request whose answer has this RequestUUID."""
+        return next((record for record in self._records.values() if record.uuid == uuid), None)
+
     def enter(self, record: Record) -> None:
         """Give the record its id, or mark it as the duplicate of a live one."""
         if record.request_id:

@@ -46,9 +46,7 @@ class MetricsMiddleware:
 
     def _answer(self, scope: Scope) -> Response:
         if scope["method"] != "GET":
-            problem = Problem(
-                405, "method_not_allowed", "This path does not take this method", headers={"Allow": "GET"}
-            )
+            problem = Problem(405, "method_not_allowed", "This path takes GET only", headers={"Allow": "GET"})
             record_of(scope).problem = problem
             return problem.response(openai_form=self._service.openai_form)
         return Response(generate_latest(self._registry), headers={"Content-Type": _TEXT})

@@ -21,6 +21,13 @@ def check_deployed(service: Service, model: str) -> None:
         raise Problem(404, "not_found", f"The model {shown!r} is not deployed here", "model")
 
 
+def folder_name(service: Service, name: str) -> str | None:
+    """Name of the folder that a deployed model or adapter comes from; None where there is none."""
+    adapters = service.front.adapters.ready
+    folder = next((adapter.folder for adapter in adapters if adapter.name == name), None)
+    return service.settings.weights_name if folder is None else PurePath(folder).name
+
+
 class ModelsHandler:
     """Describes what is deployed."""
 
@@ -42,10 +49,9 @@ class ModelsHandler:
 
     def _model(self, name: str) -> Model:
         service = self._service
-        folder = next((adapter.folder for adapter in service.front.adapters.ready if adapter.name == name), None)
         parent = None if service.adapter_of(name) is None else service.settings.model_name
         made = Model(id=name, object="model", created=service.created, owned_by=OWNER, parent=parent)
-        root = service.settings.weights_name if folder is None else PurePath(folder).name
+        root = folder_name(service, name)
         if root is not None:
             made.root = root
         info = service.front.info

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
@@ -10,6 +9,8 @@ from typing import Any, Final, Literal, get_args
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from handlers.errors import Problem
+from handlers.nowhere import Nowhere
+from handlers.paths import PathTable
 
 Plane = Literal["business", "management", "metrics"]
 PLANES: Final[tuple[Plane, ...]] = get_args(Plane)
@@ -90,40 +91,34 @@ class PlaneTable:
         routes: the paths of generated/routes.yaml; the parameters of a path stand in braces.
         others: paths that are no part of the contract.
         """
-        self._exact: dict[str, str] = dict(others)
-        self._patterns: list[tuple[re.Pattern[str], str]] = []
-        for path, methods in routes.items():
-            plane = next(str(operation["x-plane"]) for operation in methods.values())
-            if "{" in path:
-                pieces = re.split(r"\{\w+\}", path)
-                self._patterns.append((re.compile(".+".join(map(re.escape, pieces))), plane))
-            else:
-                self._exact[path] = plane
-        # Where two patterns fit, the one with more text of its own is meant.
-        self._patterns.sort(key=lambda entry: -len(entry[0].pattern))
+        self._planes: dict[str, str] = {
+            path: next(str(operation["x-plane"]) for operation in methods.values()) for path, methods in routes.items()
+        }
+        self._planes |= others
+        self._paths = PathTable(self._planes)
 
     def plane_of(self, path: str) -> str | None:
         """A plane's name, "all", or None for a path that there is not."""
-        known = self._exact.get(path)
-        if known is not None:
-            return known
-        return next((plane for pattern, plane in self._patterns if pattern.fullmatch(path)), None)
+        known = self._paths.find(path)
+        return None if known is None else self._planes[known]
 
 
 class PlanesMiddleware:
     """Answers a path of another plane with 404 and that plane's address."""
 
-    def __init__(self, app: ASGIApp, *, table: PlaneTable) -> None:
+    def __init__(self, app: ASGIApp, *, table: PlaneTable, nowhere: Nowhere) -> None:
         self._app = app
         self._table = table
+        self._nowhere = nowhere
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or raise its Problem."""
         served: Served | None = scope.get(LISTENER)
         if scope["type"] == "http" and served is not None and len(served.planes) < len(PLANES):
-            plane = self._table.plane_of(scope["path"])
+            path = scope["path"]
+            plane = self._table.plane_of(path) if self._nowhere.instead(path) is None else None
             for elsewhere in PLANES:
                 if plane == elsewhere and plane not in served.planes:
                     where = f"the {plane} address of this server, {served.urls[elsewhere]}"
-                    raise Problem(404, "not_found", f"{scope['path']} is offered on {where}")
+                    raise Problem(404, "not_found", f"{path} is offered on {where}")
         await self._app(scope, receive, send)

@@ -62,6 +62,8 @@ class Record:
     """As the client named it."""
     streams: bool = False
     generation: Generation | None = None
+    stopped: bool = False
+    """Somebody has asked for its end."""
     prompt: str | None = None
     """What was asked; kept only where the log shows it."""
     answer: str | None = None
@@ -87,6 +89,12 @@ class Record:
         """From its coming to its first token."""
         first_s = None if self.generation is None else self.generation.first_s
         return None if first_s is None else max(0.0, first_s - self.begun_s)
+
+    def stop(self) -> None:
+        """End the answer where it stands; one that the engine has not got yet ends as soon as it has."""
+        self.stopped = True
+        if self.generation is not None:
+            self.generation.stop()
 
     def read_headers(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Take the ids that a client gave."""

@@ -19,6 +19,7 @@ from engine.front_base import LostCause
 from engine.types import EngineError
 from handlers import exit_codes
 from handlers.app import build
+from handlers.console import say
 from handlers.links import LinkContext, Links, connections_allowed
 from handlers.listeners import Listener, served_by
 from handlers.log_settings import configure
@@ -57,7 +58,7 @@ class ApiServer:
         """The loop that the server runs on, known once it has started."""
         self._service = service
         self._announce = announce
-        self._complain = complain or partial(print, file=sys.stderr, flush=True)
+        self._complain = complain or partial(say, stream=sys.stderr)
         self._background: set[asyncio.Task[None]] = set()
         self._servers: list[PlaneServer] = []
         self._starting = 0
@@ -178,7 +179,7 @@ def run(service: Service, listeners: Sequence[Listener], announce: Announce | No
         # No line of another form, whoever reads both streams.
         server = ApiServer(service, announce or partial(_tell, logging.INFO), partial(_tell, logging.CRITICAL))
     else:
-        server = ApiServer(service, announce or partial(print, flush=True), _complain_last)
+        server = ApiServer(service, announce or partial(say, stream=sys.stdout), _complain_last)
     # What is loaded now stays: the collector need not look at it again while requests are served.
     gc.collect()
     gc.freeze()
@@ -190,7 +191,7 @@ def _complain_last(text: str) -> None:
     """Print after the log lines that led to it."""
     for handler in logging.getLogger().handlers:
         handler.flush()
-    print(text, file=sys.stderr, flush=True)
+    say(text, sys.stderr)
 
 
 def _tell(level: int, text: str) -> None:

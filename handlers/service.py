@@ -206,6 +206,15 @@ class Service:
             raise self.problem(EngineError("loading", "The model is still loading; try again soon"))
         return front.info, Limits.of(self._settings, front.info.max_position_embeddings)
 
+    def loaded(self) -> tuple[ModelInfo, Limits]:
+        """The same, whether or not requests are served now.
+
+        Raises:
+            Problem: 503 as ``ready`` does, until the model has been loaded once.
+        """
+        info = self.front.info
+        return self.ready() if info is None else (info, Limits.of(self._settings, info.max_position_embeddings))
+
     def problem(self, error: EngineError) -> Problem:
         """The answer to an engine failure."""
         full = error.code == "queue_full"

@@ -10,6 +10,7 @@ from pathlib import Path
 from engine.lora_book import AdapterLimits
 from generated.rules import Deployment
 from handlers.api_keys import Access
+from handlers.engine_settings import EngineSettings
 from handlers.health_limits import HealthLimits
 from handlers.link_limits import LinkLimits
 from handlers.log_settings import LogSettings
@@ -60,6 +61,8 @@ class Settings:
     health: HealthLimits = field(default_factory=HealthLimits)
     links: LinkLimits = field(default_factory=LinkLimits)
     """Of connections, and of the requests on them."""
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    """The sizes that each instance of the engine has."""
     instances: int = 1
     """Engine processes behind this server, MindIE's modelInstanceNumber."""
     metrics: bool = True

@@ -9,6 +9,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from handlers.paths import PathTable
 from handlers.record import RECORD, Record
 from handlers.service import Service
 from handlers.traffic import INFERENCE
@@ -16,10 +17,15 @@ from handlers.traffic import INFERENCE
 _log = logging.getLogger(__name__)
 
 _OTHER: Final = "other"
-_QUIET: Final = ("/health", "/v2/health", "/metrics")
+_QUIET: Final = (
+    *("/health", "/v2/health", "/metrics", "/v1/status"),
+    *(f"/v2/models/{{model}}/{name}" for name in ("ready", "getSlotCount")),
+)
 """Endpoints that are asked every few seconds: their lines are for debugging."""
 _OURS: Final = frozenset({429, 500, 503})
 """Statuses whose message is a sentence of ours alone; the others may say what a client has sent."""
+ADAPTER_CODE: Final = "adapter"
+"""The code of refusals that concern an adapter: its operator wants to read why, and no prompt is near."""
 
 
 class WatchMiddleware:
@@ -29,11 +35,10 @@ class WatchMiddleware:
     """
 
     def __init__(self, app: ASGIApp, *, service: Service, paths: Iterable[str]) -> None:
-        """``paths`` are those that there are, with their parameters in braces at the end."""
+        """``paths`` are those that there are, with their parameters in braces."""
         self._app = app
         self._service = service
-        self._exact = {path: path for path in paths}
-        self._prefixes = [(path.partition("{")[0], path) for path in self._exact if "{" in path]
+        self._paths = PathTable(paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Watch one request; other scope types pass untouched."""
@@ -41,7 +46,7 @@ class WatchMiddleware:
             await self._app(scope, receive, send)
             return
         service = self._service
-        record = scope[RECORD] = Record(scope["method"], self._endpoint(scope["path"]))
+        record = scope[RECORD] = Record(scope["method"], self._paths.find(scope["path"]) or _OTHER)
         if len(scope["headers"]) <= service.settings.links.max_headers:
             record.read_headers(scope["headers"])
         if record.method == "POST" and record.endpoint in INFERENCE:
@@ -68,12 +73,6 @@ class WatchMiddleware:
                 path = scope["path"] if record.endpoint == _OTHER else None
                 fields = log_fields(record, now_s, path, prompts=service.settings.logs.prompts)
                 _log.log(level, "request", extra={"fields": fields})
-
-    def _endpoint(self, path: str) -> str:
-        known = self._exact.get(path)
-        if known is not None:
-            return known
-        return next((template for prefix, template in self._prefixes if path.startswith(prefix)), _OTHER)
 
 
 def log_fields(record: Record, now_s: float, path: str | None, *, prompts: bool) -> dict[str, object]:
@@ -106,10 +105,11 @@ def log_fields(record: Record, now_s: float, path: str | None, *, prompts: bool)
         fields["generated_tokens"] = generation.generated
         fields["ttft_ms"] = None if ttft_s is None else round(ttft_s * 1000, 1)
         fields["finish_reason"] = ",".join(dict.fromkeys(generation.reasons)) or None
+        fields["stopped"] = record.stopped or None
     if problem is not None:
         fields["code"] = problem.code
         fields["param"] = problem.param
-        if prompts or problem.status in _OURS:
+        if prompts or problem.status in _OURS or problem.code == ADAPTER_CODE:
             fields["reason"] = problem.message
     if prompts:
         fields["prompt"] = record.prompt

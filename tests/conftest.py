@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -54,6 +55,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if os.environ.get("MINDSPEC_TEST_WEIGHTS") == "required":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def same_log_level() -> Iterator[None]:
+    """A server of a configuration sets the level of its process; the next test finds it as it was."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from handlers.console import let_go
 from handlers.exit_codes import CRASH_LOOP
 from tools.access_options import access_of, add_access, tls_of
 from tools.config.command_line import add_config
@@ -27,6 +31,7 @@ from tools.server_options import (
 )
 
 if TYPE_CHECKING:
+    from handlers.engine_settings import EngineSettings
     from handlers.listeners import Listener
     from handlers.service import Service
     from handlers.settings import Settings
@@ -54,23 +59,24 @@ def _serve(given: argparse.Namespace) -> int:
     def parse(defaults: Mapping[str, Any]) -> argparse.Namespace:
         return _parser(defaults).parse_args(given.arguments)
 
-    return _run(lambda: served(given, parse, _settings, os.environ))
+    return _run(given, lambda: served(given, parse, _settings, os.environ))
 
 
 def _mock(given: argparse.Namespace) -> int:
     """Serve made-up text under the same contract."""
     from tools.serving import mocked
 
-    return _run(lambda: mocked(given, _settings))
+    return _run(given, lambda: mocked(given, _settings))
 
 
-def _run(make: Callable[[], tuple[Service, list[Listener]]]) -> int:
-    from tools.serving import CannotStart
+def _run(given: argparse.Namespace, make: Callable[[], tuple[Service, list[Listener]]]) -> int:
+    from tools.serving import CannotStart, teller
 
+    atexit.register(let_go)
     try:
         service, listeners = make()
     except CannotStart as error:
-        print(error, file=sys.stderr)
+        teller(given.log_form, logging.CRITICAL)(str(error))
         return error.code
     from handlers.server import run  # late, since an engine may load beside it
 
@@ -107,6 +113,7 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         access=access_of(given),
         health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
         links=links_of(given),
+        engine=_sizes(given),
         instances=getattr(given, "instances", 1),
         metrics=given.metrics,
         metrics_vllm=given.metrics_vllm,
@@ -145,6 +152,15 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         max_lora_rank=given.max_lora_rank,
         lora_dir=given.lora_dir,
     )
+
+
+def _sizes(given: argparse.Namespace) -> EngineSettings:
+    """Those that the command has options for; the mock has few."""
+    from handlers.engine_settings import EngineSettings
+
+    names = {field.name for field in fields(EngineSettings)}
+    sizes = EngineSettings(**{name: value for name, value in vars(given).items() if name in names})
+    return replace(sizes, max_prefill_batch_size=min(sizes.max_prefill_batch_size, sizes.max_batch_size))
 
 
 def _failed(reason: str, code: int) -> int:

@@ -54,9 +54,9 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         type=above_0,
         default=60.0,
         metavar="S",
-        help="an engine that owes an answer and uses no processor for so long is started anew",
+        help="a silent engine is started anew after so long; one that computes, once it used 10 times what is expected",
     )
-    add("--engine-step-limit", type=above_0, default=3600.0, metavar="S", help="the same, even if it computes")
+    add("--engine-step-limit", type=above_0, default=3600.0, metavar="S", help="for any step, and for loading")
 
 
 def add_mindie(parser: argparse.ArgumentParser) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.front import EngineSpec, HangLimits, Limits, ProcessFront
+from engine.log_form import LOG_FORMS
 from engine.lora_book import AdapterBook
 from engine.machine_memory import fraction_bytes
 from engine.multi_front import MultiFront
@@ -20,6 +23,7 @@ from engine.types import AdapterError
 from handlers import exit_codes
 from handlers.adapter_book import adapter_book
 from handlers.api_keys import KeyBook, KeysError
+from handlers.console import say
 from handlers.listeners import Listener, ListenError, open_listeners
 from handlers.log_settings import level_number
 from handlers.planes import addresses
@@ -69,8 +73,9 @@ def served(
     from tools.config.options import is_mock
     from tools.config.start import start_lines
 
+    tell = teller(given.log_form)
     for line in start_lines(chosen):
-        _say(line)
+        tell(line)
     first, given = given, parse(chosen.options)
     make = mocked if is_mock(chosen.file) else _modelled
     service, listeners = make(given, make_settings)
@@ -126,6 +131,7 @@ def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Serv
     from handlers.service import Service
 
     settings = make_settings(given, given.model_name or "mock")
+    settings = replace(settings, engine=replace(settings.engine, instance_type="StandardMock"))
     delay_s = getattr(given, "step_delay_ms", 0.0) / 1000
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
     keys, tls = _guards(settings)
@@ -135,7 +141,7 @@ def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Serv
 
 def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Service, list[Listener]]:
     """A service of a model folder, or of the embedded default model."""
-    folder, size_bytes = _folder(given.model)
+    folder, size_bytes = _folder(given)
     try:
         tokenizer = tokenizer_from_folder(folder)
     except (OSError, ValueError) as error:
@@ -176,15 +182,14 @@ def _listeners(settings: Settings, tls: TlsInUse) -> list[Listener]:
         raise CannotStart(error.exit_code, f"mindspec: {error}") from None
 
 
-def _folder(given: Path | None) -> tuple[Path, int]:
+def _folder(given: argparse.Namespace) -> tuple[Path, int]:
     """The model's folder and the size of its weights, in bytes."""
     from tools.weights import ensure_default_model
     from tools.weights_source import WeightsError
 
     try:
-        if given is None:
-            given = ensure_default_model(_say)
-        return given.resolve(), weights_facts(given).size_bytes
+        folder: Path = given.model or ensure_default_model(teller(given.log_form))
+        return folder.resolve(), weights_facts(folder).size_bytes
     except (WeightsError, WeightsProblem) as error:
         raise CannotStart(exit_codes.WEIGHTS, f"mindspec: {error}") from None
 
@@ -212,7 +217,7 @@ def _fronts(
             "page_size": given.cache_block_size,
             "memory_bytes": memory_bytes,
             "max_batch_size": given.max_batch_size,
-            "max_prefill_batch_size": min(given.max_prefill_batch_size, given.max_batch_size),
+            "max_prefill_batch_size": settings.engine.max_prefill_batch_size,
             "max_prefill_tokens": given.max_prefill_tokens,
             "prefill_chunk_size": given.prefill_chunk_size,
             "apart": given.template_type == "Standard",
@@ -236,11 +241,20 @@ def _fronts(
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
     hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
     spec = divided(spec, settings.instances)
+    tell = teller(settings.logs.form)
     return [
-        ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=_adapters(settings), on_progress=_say)
+        ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=_adapters(settings), on_progress=tell)
         for _ in range(settings.instances)
     ]
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def teller(form: str, level: int = logging.INFO) -> Callable[[str], None]:
+    """What prints a sentence on standard error, in the form of the log."""
+    if form != "json":
+        return partial(say, stream=sys.stderr)
+    lines = LOG_FORMS[form]("server")
+
+    def tell(sentence: str) -> None:
+        say(lines.format(logging.LogRecord(__name__, level, "", 0, sentence, None, None)), sys.stderr)
+
+    return tell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -33,6 +34,8 @@ OPTIONS = (
 _NO_COMPILER = f"there is no C++ compiler (looked for {', '.join(COMPILERS)} and $CXX); install one."
 _Used = TypeVar("_Used")
 _TIMEOUT_S = 600
+_SCRATCH_BYTES = 16 * 2**20
+"""Room that a build needs; objects and library together take a few MB."""
 _SHOWN = 200
 """Characters of a compiler's message that are shown."""
 
@@ -105,6 +108,8 @@ def with_library(
     on_progress(f"Building the native step for {variant.name}, once.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(folder).free < _SCRATCH_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         scratch = tempfile.TemporaryDirectory(dir=folder, prefix=".build-")
     except OSError:
         scratch = tempfile.TemporaryDirectory(prefix="mindspec-native-")

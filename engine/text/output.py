@@ -15,6 +15,7 @@ from engine.types import (
     AnswerForm,
     AnswerReason,
     ChoiceDelta,
+    FinishReason,
     Request,
     Stats,
     StepOutput,
@@ -87,12 +88,24 @@ class RequestText:
             self._trim_rounds()
         return progress
 
-    def _push(self, index: int, token: StepToken) -> ChoiceDelta | None:
+    def stop(self) -> list[ChoiceDelta]:
+        """End every open choice where it stands, with the text that was held back; each stops as if it had ended."""
+        open_choices = [choice for choice in map(self._choice, range(len(self._choices))) if not choice.finished]
+        self._open = 0
+        deltas = [choice.stop() for choice in open_choices]
+        self._trim_rounds()
+        return deltas
+
+    def _choice(self, index: int) -> _ChoiceText:
         choice = self._choices[index]
         if choice is None:
             choice = self._choices[index] = _ChoiceText(
                 index, self._request, self._tokenizer, self._stops, self._follows_text
             )
+        return choice
+
+    def _push(self, index: int, token: StepToken) -> ChoiceDelta | None:
+        choice = self._choice(index)
         if choice.finished:
             return None
         delta = choice.push(token)
@@ -187,10 +200,20 @@ class _ChoiceText:
                 self._count.push(mark or new, hidden=bool(mark))
         if token.finish_reason is not None:
             new += self._detokenizer.finish()
+        return self._told(new, token, hidden, token.finish_reason)
+
+    def stop(self) -> ChoiceDelta:
+        """End the choice although no more tokens come: what was held back is text now."""
+        delta = self._told(self._detokenizer.finish(), None, False, "stop")
+        assert delta is not None  # a last one is always told
+        return delta
+
+    def _told(self, new: str, token: StepToken | None, hidden: bool, ends: FinishReason | None) -> ChoiceDelta | None:
+        """The delta of new text: with a token, or at the end without one."""
         self._length += len(new)
-        text, stop_string = self._cut(new, last=token.finish_reason is not None)
+        text, stop_string = self._cut(new, last=ends is not None)
         placed = self._place(token, hidden, end=self._fed if stop_string is not None else None)
-        reason: AnswerReason | None = "stop" if stop_string is not None else token.finish_reason
+        reason: AnswerReason | None = "stop" if stop_string is not None else ends
         parts: Parts | None = None
         if self._reader is not None:
             parts, reason = self._take_apart(self._reader, text, stop_string, reason)
@@ -205,7 +228,7 @@ class _ChoiceText:
             token_count=len(placed),
             tokens=[self._token_text(step, offset) for step, offset in placed] if self._logprobs else [],
             finish_reason=reason,
-            stop_reason=token.stop_token_id if stop_string is None else stop_string,
+            stop_reason=(token.stop_token_id if token else None) if stop_string is None else stop_string,
             logprob_sum=sum(step.logprob or 0.0 for step, _ in placed),
         )
         if parts is not None:
@@ -251,11 +274,12 @@ class _ChoiceText:
             text = text[: len(text) - len(stop_string)]
         return text, stop_string
 
-    def _place(self, token: StepToken, hidden: bool, end: int | None) -> Sequence[tuple[StepToken, int]]:
+    def _place(self, token: StepToken | None, hidden: bool, end: int | None) -> Sequence[tuple[StepToken, int]]:
         """The tokens whose offset is known now; those that start at ``end``, where a stop string ended, are dropped."""
         if self._unplaced is None:
-            return ((token, 0),)
-        self._unplaced.append(token)
+            return () if token is None else ((token, 0),)
+        if token is not None:
+            self._unplaced.append(token)
         offsets = list(self._detokenizer.take_offsets())
         if hidden:
             offsets.append(self._length)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import redirect_stderr, redirect_stdout
 from types import SimpleNamespace
 from typing import Any, cast
 
 from config_server import Server
 
+from engine.silence import Silence
 from engine.types import EngineError
 from handlers.listeners import open_listeners
+from handlers.log_settings import configure
 from handlers.planes import Plane
 
 Probe = Callable[[Server], Awaitable[Any]]
@@ -82,9 +86,34 @@ async def late(server: Server) -> str:
     return str(answer["error"]).partition(",")[0] + answer["error"].partition("(")[2]
 
 
-async def timeouts(server: Server) -> list[float]:
-    """How long an answer may take: a token, and all of it."""
-    return [server.service.timeouts.token_s, server.service.timeouts.whole_s]
+async def slow(server: Server) -> int:
+    """The status of an answer of one token that takes one and a half seconds."""
+    server.front.step_delay_s = 1.5
+    return await status(server, max_tokens=1)
+
+
+async def stopped(server: Server) -> int:
+    """The status of an answer that runs when the server is told to stop, and then takes a second."""
+    server.front.step_delay_s = 0.05
+    running = asyncio.create_task(server.completion(max_tokens=20))
+    while not server.front.counts.generated_tokens:  # noqa: ASYNC110 - the engine is on this loop
+        await asyncio.sleep(0)
+    await server.client.get("/stopService")
+    return (await running).status_code
+
+
+async def silent(server: Server) -> float:
+    """After how many seconds an engine that says nothing and does nothing would be ended."""
+    silence, looks = Silence(server.front.hang), 0
+    while not silence.hangs(owes=True, loading=False, cpu_s=0.0):
+        looks += 1
+    return looks * float(server.front.hang.tick_s)
+
+
+async def together(server: Server) -> list[int]:
+    """The statuses of three requests that come at the same time."""
+    server.front.step_delay_s = 0.01
+    return sorted(await asyncio.gather(*(status(server) for _ in range(3))))
 
 
 async def large_body(server: Server) -> int:
@@ -248,6 +277,15 @@ async def logged(_: Server) -> str:
     return logging.getLevelName(logging.getLogger().level)
 
 
-async def log_stream(server: Server) -> str:
-    """Where the log goes."""
-    return server.service.settings.logs.stream
+async def log_stream(server: Server) -> list[str]:
+    """Where the line of a request goes."""
+    streams = {"stdout": io.StringIO(), "stderr": io.StringIO()}
+    with redirect_stdout(streams["stdout"]), redirect_stderr(streams["stderr"]):
+        writer = configure(server.service.settings.logs)
+        try:
+            await server.completion()
+        finally:
+            logging.getLogger().removeHandler(writer)
+            logging.captureWarnings(False)
+            writer.close()
+    return [name for name, stream in streams.items() if "endpoint=/v1/completions" in stream.getvalue()]

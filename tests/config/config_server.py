@@ -50,6 +50,7 @@ class LoopFront(MockFront):
         on_progress: Any = None,
     ) -> None:
         FrontBase.__init__(self, tokenizer, limits, adapters)
+        self.hang = hang
         self.executor: Any = load_executor(**spec.kwargs)
         self.step_delay_s = 0.0
         self._scheduler = Scheduler(self.executor, limits.max_batch_size, max_queue=limits.max_queue)

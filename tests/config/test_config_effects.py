@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -37,9 +36,12 @@ from config_probes import (
     pages,
     prompt_tokens,
     said_at_the_end,
+    silent,
+    slow,
     steps,
+    stopped,
     thought,
-    timeouts,
+    together,
     tokens,
     two_choices_with_tools,
 )
@@ -112,8 +114,10 @@ ROWS = [
         "tokenTimeout)", also={"ServerConfig.e2eTimeout": 2}),
     Row("e2eTimeout", {"ServerConfig.e2eTimeout": 1}, late, "No token came within 2 sits setting tokenTimeout)",
         "The answer was not complete within 1 sits setting e2eTimeout)", also={"ServerConfig.tokenTimeout": 2}),
-    Row("EnableDynamicAdjustTimeoutConfig", {"EnableDynamicAdjustTimeoutConfig": True}, timeouts, [7, 8],
-        [3600, 65535], also={"ServerConfig.tokenTimeout": 7, "ServerConfig.e2eTimeout": 8}),
+    Row("EnableDynamicAdjustTimeoutConfig", {"EnableDynamicAdjustTimeoutConfig": True}, slow, 500, 200,
+        also={"ServerConfig.tokenTimeout": 1, "ServerConfig.e2eTimeout": 1}),
+    Row("drainTimeout", {"ServerConfig.drainTimeout": 0}, stopped, 200, 503),
+    Row("engineStallSeconds", {"BackendConfig.engineStallSeconds": 7}, silent, 60, 7, TINY),
     Row("maxRequestLength", {"ServerConfig.maxRequestLength": 1}, large_body, 424, 413),
     Row("maxJsonDepth", {"ServerConfig.maxJsonDepth": 10}, deep_body, 200, 422),
     Row("maxLinkNum", {"ServerConfig.maxLinkNum": 1}, four_at_once, [200] * 4, [200, 200, 200, 429]),
@@ -145,8 +149,8 @@ ROWS = [
       for ask in ("prompt", "messages") for value, part in ((-1, "beginning"), (True, "beginning"), (1, "end"))),
     Row("truncation", {f"{DEPLOY}.truncation": False}, kept("prompt"), "200 end", "424 neither",
         also={f"{DEPLOY}.maxInputTokenLen": 4, f"{DEPLOY}.truncation": 1}),
-    Row("maxLoras", {f"{DEPLOY}.maxLoras": 1}, loading, [200, 200], [200, 503], TINY, also=LORAS),
-    Row("maxLoraRank", {f"{DEPLOY}.maxLoraRank": 2}, loading, [200, 200], [503, 503], TINY, also=LORAS),
+    Row("maxLoras", {f"{DEPLOY}.maxLoras": 1}, loading, [200, 200], [200, 422], TINY, also=LORAS),
+    Row("maxLoraRank", {f"{DEPLOY}.maxLoraRank": 2}, loading, [200, 200], [422, 422], TINY, also=LORAS),
     Row("loraDirectory", {f"{DEPLOY}.loraDirectory": GONE}, loading, [200, 200], [404, 404], TINY, also=LORAS),
     Row("LoraModules", {f"{DEPLOY}.LoraModules": [{"name": "french", "path": "adapters/french",
         "baseModelName": "tiny"}]}, models, ["tiny"], ["tiny", "french"], TINY),
@@ -154,6 +158,8 @@ ROWS = [
         mocked, False, True, TINY),
     Row("modelName", {f"{MODEL}.modelName": "other"}, models, ["mock"], ["other"]),
     Row("npuMemSize", {f"{MODEL}.npuMemSize": 2}, pages, 256, 512, TINY),
+    Row("NPU_MEMORY_FRACTION", {}, pages, 448, 512, TINY, also={f"{MODEL}.npuMemSize": -1},
+        environment={"NPU_MEMORY_FRACTION": "0.5"}),
     Row("enable_reasoning", THINKS, thought, False, True, TINY),
     Row("chat_template", {f"{MODEL}.models.llama.chat_template": "templates/short.jinja"}, prompt_tokens, 26, 1, TINY),
     Row("early_stopping_text", {f"{MODEL}.models.llama.early_stopping_text": "Enough."},
@@ -168,6 +174,8 @@ ROWS = [
         also={f"{SCHEDULE}.maxPrefillBatchSize": 1}),
     Row("maxPrefillTokens", {f"{SCHEDULE}.maxPrefillTokens": 10}, steps(20, 10), [1, 1], [2, 3], TINY),
     Row("maxBatchSize", {f"{SCHEDULE}.maxBatchSize": 1}, steps(10, 10), [1, 1], [1, 5], TINY),
+    Row("maxQueue", {f"{SCHEDULE}.maxQueue": 1}, together, [200, 200, 200], [200, 200, 429],
+        also={f"{SCHEDULE}.maxBatchSize": 1, f"{SCHEDULE}.maxN": 1}),
     Row("maxIterTimes", {f"{SCHEDULE}.maxIterTimes": 7}, tokens, 100, 7),
     Row("maxN", {f"{SCHEDULE}.maxN": 2}, completes(n=3, temperature=1), 200, 422),
     Row("prefillChunkSize", {f"{SCHEDULE}.prefillChunkSize": 10}, steps(40, 3), [1, 1], [4, 1], TINY),
@@ -186,7 +194,7 @@ ROWS = [
     Row("MINDIE_LOG_LEVEL", {}, logged, "INFO", "DEBUG", environment={"MINDIE_LOG_LEVEL": "DEBUG"}),
     Row("DYNAMIC_AVERAGE_WINDOW_SIZE", {}, averaged, 3, 2, environment={"DYNAMIC_AVERAGE_WINDOW_SIZE": "2"}),
     Row("MIES_SERVICE_MONITOR_MODE", {}, metrics, 200, 404, environment={"MIES_SERVICE_MONITOR_MODE": "0"}),
-    Row("MINDIE_LOG_TO_STDOUT", {}, log_stream, "stderr", "stdout", environment={"MINDIE_LOG_TO_STDOUT": "true"}),
+    Row("MINDIE_LOG_TO_STDOUT", {}, log_stream, ["stderr"], ["stdout"], environment={"MINDIE_LOG_TO_STDOUT": "true"}),
     Row("REMOVE_GENERATION_CONFIG_DICT", {}, greedy, True, False, TINY, environment={
         "REMOVE_GENERATION_CONFIG_DICT": "1"}),
 ]  # fmt: skip
@@ -207,12 +215,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def quiet() -> Iterator[None]:
-    """The log level that a row sets is taken back."""
-    root = logging.getLogger()
-    level = root.level
-    yield
-    root.setLevel(level)
+def four_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What every machine has free."""
+    monkeypatch.setattr("engine.machine_memory.available_bytes", lambda: 4 * 2**30)
 
 
 def file_of(folder: Path, config: dict[str, Any], name: str = "config.json") -> Path:
@@ -228,7 +233,7 @@ def test_an_address_of_all_zeros_needs_the_file_s_word(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-@pytest.mark.usefixtures("quiet")
+@pytest.mark.usefixtures("four_gigabytes")
 async def test_a_key_changes_what_is_answered(row: Row, folder: Path) -> None:
     """The probe of the row, before and after its change."""
     before = changed(row.base, row.also)

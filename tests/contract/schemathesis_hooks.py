@@ -17,7 +17,14 @@ from generated.rules import RULES
 SPEC_FILE = Path(__file__).parents[2] / "spec" / "openapi.yaml"
 SPEC = yaml.safe_load(SPEC_FILE.read_text(encoding="utf-8"))
 REGISTRY: Registry[Any] = Registry().with_resource("urn:spec", Resource(contents=SPEC, specification=DRAFT202012))
-BODY_SCHEMAS = {"/v1/chat/completions": "ChatCompletionRequest", "/v1/completions": "CompletionRequest"}
+BODY_SCHEMAS = {
+    "/v1/chat/completions": "ChatCompletionRequest",
+    "/v1/completions": "CompletionRequest",
+    "/v1/tokenizer": "TokenizerRequest",
+    "/v2/models/{model}/stopInfer": "StopInferenceRequest",
+    "/v1/load_lora_adapter": "LoadLoraAdapterRequest",
+    "/v1/unload_lora_adapter": "UnloadLoraAdapterRequest",
+}
 
 DEPLOYMENT_CODES = {
     "unknown_model": "negative data names models that are not deployed",

@@ -17,9 +17,11 @@ from tools.contract.values import expand
 ROOT = Path(__file__).parents[2]
 PATHS = {"create_chat_completion": CHAT, "create_completion": COMPLETIONS}
 ADAPTER_PATHS = {"load_lora_adapter": "/v1/load_lora_adapter", "unload_lora_adapter": "/v1/unload_lora_adapter"}
+OTHER_PATHS = {"count_tokens": "/v1/tokenizer", "stop_inference": "/v2/models/mock/stopInfer"}
 ALL_CASES = load_corpus(ROOT / "generated" / "corpus.json")
 CASES = [case for case in ALL_CASES if case.operation in PATHS]
 ADAPTER_CASES = [case for case in ALL_CASES if case.operation in ADAPTER_PATHS]
+OTHER_CASES = [case for case in ALL_CASES if case.operation in OTHER_PATHS]
 MANY_BYTES = 3 * 4194304
 """A body this long holds or makes the longest text allowed, where a token a character is above the 1048576 tokens."""
 MEDIA = ("image_url", "video_url", "audio_url", "input_audio")
@@ -108,9 +110,21 @@ def test_bodies_about_adapters_are_checked_before_anything_is_loaded(case: Case,
     check_error(answer, expected, name(case))
 
 
+@pytest.mark.parametrize("case", OTHER_CASES, ids=name)
+def test_bodies_of_the_other_endpoints_are_held_to_the_contract(case: Case, client_for: ClientFor) -> None:
+    """422 with the member for what the contract refuses; the rest is counted, or names a request that is not there."""
+    answer = client_for(model_name="mock").post(OTHER_PATHS[case.operation], json=expand(case.body))
+    if not case.accepted:
+        check_error(answer, refused(422, case.code, case.param), name(case))
+    elif case.operation == "stop_inference":
+        check_error(answer, refused(404, "not_found", "id"), name(case))
+    else:
+        assert answer.status_code == 200, answer.text[:500]
+
+
 def test_the_corpus_covers_every_operation_with_a_body() -> None:
     """No case is left out above."""
-    assert {case.operation for case in ALL_CASES} == set(PATHS) | set(ADAPTER_PATHS)
+    assert {case.operation for case in ALL_CASES} == {*PATHS, *ADAPTER_PATHS, *OTHER_PATHS}
 
 
 def test_the_corpus_is_as_large_as_it_must_be() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 from engine.executor import RequestRound
 from engine.stats import ExecutorStats, MemoryStats
@@ -129,6 +130,26 @@ def spinning():
             pass
 
     return HangingExecutor(compute)
+
+
+def foretelling(*, on_long_step):
+    """A factory of an executor whose second step computes for two seconds, and that says so before."""
+
+    class Foretelling(FakeExecutor):
+        def step(self):
+            if self.steps == 1:
+                on_long_step(3.0)
+                end_s = time.process_time() + 2.0
+                while time.process_time() < end_s:
+                    pass
+            rounds = super().step()
+            for outcome in rounds:
+                outcome.tokens = [StepToken(0, 65, None, None, "length", None)]
+                outcome.done = True
+                self.remove(outcome.request_id)
+            return rounds
+
+    return Foretelling()
 
 
 def refusing():

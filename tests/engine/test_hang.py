@@ -20,10 +20,12 @@ LIMITS = HangLimits(hang_timeout_s=8, step_limit_s=40)
 NEVER = 1e6
 
 
-def looks(count, cpu=lambda look: 1.0, owes=True, loading=False, limits=LIMITS):
-    """The verdicts of so many looks at a silent engine."""
-    silence = Silence(limits)
-    return [silence.hangs(owes=owes, loading=loading, cpu_s=cpu(look)) for look in range(count)]
+def looks(count, cpu=lambda look: 1.0, owes=True, loading=False, measured=True, expected_s=0.0):
+    """The verdicts of so many looks at an engine that is silent since it said what it expects of its next step."""
+    silence = Silence(LIMITS)
+    silence.broken(expected_s)
+    now = {"owes": owes, "loading": loading, "measured": measured}
+    return [silence.hangs(**now, cpu_s=cpu(look)) for look in range(count)]
 
 
 def test_who_is_silent_without_computing_hangs_after_the_timeout():
@@ -31,14 +33,27 @@ def test_who_is_silent_without_computing_hangs_after_the_timeout():
     assert looks(5) == [False] * 4 + [True]
 
 
-def test_who_computes_may_take_longer():
-    """A prompt of many tokens on a slow processor: only the limit of a step counts, here 20 looks."""
-    assert looks(21, cpu=float) == [False] * 20 + [True]
+@pytest.mark.parametrize(("expected_s", "count"), [(0.0, 4), (0.3, 4), (0.5, 5), (1.2, 12), (3.0, 20)])
+def test_a_step_may_use_ten_times_the_processor_time_that_was_expected(expected_s, count):
+    """Here a second of it passes from look to look; at least the timeout (8 s), at most the limit of a step (40 s)."""
+    assert looks(count + 1, cpu=float, expected_s=expected_s) == [False] * count + [True]
 
 
-@pytest.mark.parametrize("how", [{"cpu": lambda look: None}, {"loading": True}])
-def test_where_idleness_tells_nothing_only_the_limit_of_a_step_counts(how):
-    """A system that does not tell the processor time, and a model that is read from a disk."""
+def test_who_gets_little_of_the_processor_may_take_longer():
+    """A hundredth of a second from look to look: after 19 looks it has not used what a step of which nothing was told
+    may use, a second."""
+    assert looks(20, cpu=lambda look: look / 100) == [False] * 20
+
+
+@pytest.mark.parametrize(("expected_s", "count"), [(0.0, 4), (0.5, 4), (1.2, 6), (3.0, 15), (100.0, 20)])
+def test_without_processor_time_a_step_may_take_ten_times_what_was_expected(expected_s, count):
+    """On a system that does not tell it."""
+    assert looks(count + 1, cpu=lambda look: None, expected_s=expected_s) == [False] * count + [True]
+
+
+@pytest.mark.parametrize("how", [{"cpu": float, "measured": False}, {"loading": True}])
+def test_before_the_first_step_has_ended_only_the_limit_of_a_step_counts(how):
+    """A first token that is computed, and a model that is read from a disk."""
     assert looks(21, **how) == [False] * 20 + [True]
 
 
@@ -74,13 +89,10 @@ def test_processor_time_is_that_of_the_process():
 
 @pytest.mark.parametrize(
     ("factory", "limits"),
-    [("blocking", HangLimits(0.2, NEVER)), ("spinning", HangLimits(NEVER, 5))],
+    [("blocking", HangLimits(0.2, NEVER)), ("spinning", HangLimits(0.2, NEVER))],
 )
 async def test_an_engine_whose_step_never_ends_is_ended_and_started_again(factory, limits):
-    """Waiting or computing for ever: the request gets engine_down, and another process loads.
-
-    The limit of a step is that of loading too, so it is not too short for that.
-    """
+    """Waiting or computing for ever: the request gets engine_down, and another process loads."""
     front = ProcessFront(mock_tokenizer(), EngineSpec(f"fake_executor:{factory}"), hang=limits)
     await front.start()
     try:

@@ -193,3 +193,21 @@ def test_instances_share_cores_and_memory():
     assert divided(spec, 1) == spec
     assert (divided(spec, 2).threads, divided(spec, 2).memory_share) == (2, 0.5)
     assert divided(spec, 10).threads == 1
+
+
+async def test_an_answer_is_stopped_where_it_runs_and_gives_its_place_back():
+    """In the engine process that has it; places are those of all instances."""
+    async with started(SLOW, SLOW, limits=Limits(max_batch_size=4)) as front:
+        assert (front.total_slots, front.free_slots) == (8, 8)
+        stopped, other = (front.submit(request(max_tokens=ENDLESS)) for _ in range(2))
+        await asyncio.gather(anext(stopped), anext(other))
+        assert front.free_slots == 6
+        stopped.stop()
+        reasons = [delta.finish_reason async for deltas in stopped for delta in deltas]
+
+        assert reasons[-1] == "stop"
+        assert (front.free_slots, front.running, other.ended) == (7, 1, False)
+        async with asyncio.timeout(60):
+            while front.engine_stats.executor.running != 1:
+                await anext(other)
+        other.cancel()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.front import EngineSpec, Limits, ProcessFront, RestartPolicy
+from engine.front import EngineSpec, HangLimits, Limits, ProcessFront, RestartPolicy
 from engine.mock_front import MockFront
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.output import merge_deltas
@@ -139,8 +139,12 @@ async def test_an_engine_that_dies_again_and_again_stays_down():
             os.kill(front.pid, signal.SIGKILL)
             with pytest.raises(EngineError):
                 await asyncio.wait_for(answer, 10)
+        assert await asyncio.wait_for(front.wait_lost(), 30) == "deaths"
         assert front.state == "down"
-        assert front.failure == "The engine process ended 2 times within 5 minutes and is not started again."
+        assert front.failure == (
+            "The engine process ended 2 times within 5 minutes and is not started again; the last one was ended by "
+            "SIGKILL (as the system does when memory is short)."
+        )
         with pytest.raises(EngineError) as caught:
             front.submit(request())
         assert caught.value.code == "engine_down"
@@ -176,6 +180,22 @@ async def test_a_loading_engine_can_say_what_it_does():
     async with started(EngineSpec("fake_executor:talking")) as front:
         await asyncio.wait_for(front.wait_ready(), 30)
         assert front.progress == "Half of the weights are read."
+
+
+async def test_a_silent_load_is_spoken_of(monkeypatch, caplog):
+    """After a minute, here a tenth of a second, with what the engine said last."""
+    monkeypatch.setattr("engine.process_front._REMINDED_S", 0.1)
+    front = ProcessFront(
+        mock_tokenizer(), EngineSpec("fake_executor:waiting_for_ever"), hang=HangLimits(0.1, 1e6), stop_grace_s=0.0
+    )
+    await front.start()
+    try:
+        async with asyncio.timeout(30):
+            while "has been silent" not in caplog.text:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
+        assert "it said last: The engine process has started." in caplog.text
+    finally:
+        await front.stop()
 
 
 async def test_a_failed_round_is_an_internal_error_and_the_process_goes_on():

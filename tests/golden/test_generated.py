@@ -80,4 +80,6 @@ def test_connexion_loads_the_routes_as_they_are() -> None:
         "CompletionRequest",
         "LoadLoraAdapterRequest",
         "UnloadLoraAdapterRequest",
+        "TokenizerRequest",
+        "StopInferenceRequest",
     ]

@@ -54,9 +54,16 @@ def urls() -> Iterator[dict[str, str]]:
     [
         ("business", "/v1/models"),
         ("business", "/v1/models/mock"),
+        ("business", "/v2"),
+        ("business", "/v2/models/mock"),
+        ("business", "/v2/models/mock/config"),
         ("management", "/v2/health/live"),
         ("management", "/v2/health/ready"),
         ("management", "/v2/models/mock/ready"),
+        ("management", "/v2/models/mock/getSlotCount"),
+        ("management", "/info"),
+        ("management", "/v1/config"),
+        ("management", "/v1/status"),
         ("management", "/health/timed"),
         ("management", "/health/timed-30"),
         ("metrics", "/metrics"),
@@ -78,6 +85,31 @@ def test_health_is_offered_by_every_plane_and_nothing_else_is(urls: dict[str, st
     """A path that is nowhere is an ordinary 404."""
     assert httpx.get(urls[plane] + "/health", trust_env=False).json() == {"status": "ready"}
     assert httpx.get(urls[plane] + "/nope", trust_env=False).json()["error"] == "There is nothing at this path"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/tokenizer", {"inputs": "a"}),
+        ("/v2/models/mock/stopInfer", {"id": "nobody"}),
+        ("/v1/load_lora_adapter", {"lora_name": "a", "lora_path": "a"}),
+    ],
+)
+def test_what_is_sent_goes_to_its_own_plane_too(urls: dict[str, str], path: str, body: dict[str, str]) -> None:
+    """The others say where; its own answers, if only that this cannot be."""
+    own = "management" if "lora" in path else "business"
+    for name, url in urls.items():
+        text = httpx.post(url + path, json=body, trust_env=False).text
+        assert (f"is offered on the {own} address" in text) == (name != own)
+
+
+@pytest.mark.parametrize("plane", ["business", "management", "metrics"])
+@pytest.mark.parametrize("path", ["/v2/models/mock/generate", "/v2/models/mock/versions/1/ready", "/v2/status"])
+def test_what_no_plane_offers_is_said_to_be_on_none(urls: dict[str, str], plane: str, path: str) -> None:
+    """Every plane names what to use instead."""
+    answer = httpx.get(urls[plane] + path, trust_env=False)
+    assert answer.status_code == 404
+    assert answer.json()["error"].startswith("There is nothing at this path: ")
 
 
 def test_requests_go_to_the_business_plane_alone(urls: dict[str, str]) -> None:

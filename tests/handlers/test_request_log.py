@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -83,6 +84,28 @@ async def test_a_refusal_says_why_and_shows_no_value(
     assert "reason" not in line
     line.pop("model")
     assert SECRET not in str(line)
+
+
+async def test_a_refusal_about_an_adapter_says_why(service_for: ServiceFor, lines: Lines, tmp_path: Path) -> None:
+    """There is no prompt in it, and its operator has to mend something."""
+    settings = {"max_loras": 1, "max_lora_rank": 8, "lora_dir": tmp_path}
+    async with started(service_for(**settings)) as client:
+        await client.post("/v1/load_lora_adapter", json={"lora_name": "french", "lora_path": "gone"})
+    (line,) = lines()
+
+    assert (line["status"], line["code"], line["param"]) == (422, "adapter", "lora_path")
+    assert line["reason"].startswith("Input invalid lora path: there is no such folder")
+
+
+async def test_a_tokenized_text_and_a_stopped_id_stay_out_of_the_log(service_for: ServiceFor, lines: Lines) -> None:
+    """What is counted may be a prompt; refused, too."""
+    async with started(service_for()) as client:
+        for body in ({"inputs": SECRET}, {"inputs": "a", "do_decode": SECRET}):
+            await client.post("/v1/tokenizer", json=body)
+        await client.post("/v2/models/mock/stopInfer", json={"id": SECRET})
+
+    assert [line["status"] for line in lines()] == [200, 422, 404]
+    assert SECRET not in str(lines())
 
 
 async def test_failures_of_ours_say_what_happened(service_for: ServiceFor, lines: Lines) -> None:

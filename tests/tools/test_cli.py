@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from handlers.planes import Planes
 from tools.cli import _parser, _settings, main
+from tools.serving import teller
 
 
 def test_options_become_settings(tmp_path: Path) -> None:
@@ -81,6 +83,17 @@ def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pyte
     """serve --model with a wrong path fails before anything is loaded, with the exit code of weights."""
     assert main(["serve", "--model", str(tmp_path / "none")]) == 66
     assert capsys.readouterr().err == f"mindspec: there is no folder {tmp_path / 'none'}\n"
+
+
+def test_a_failed_start_is_an_object_where_lines_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --log-form json; so is what an engine says while it loads."""
+    assert main(["serve", "--model", str(tmp_path / "none"), "--log-form", "json"]) == 66
+    teller("json")("Half of the weights are read.")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["level"], line["event"]) for line in lines] == [
+        ("critical", f"mindspec: there is no folder {tmp_path / 'none'}"),
+        ("info", "Half of the weights are read."),
+    ]
 
 
 def test_serve_takes_no_profile() -> None:

@@ -31,6 +31,8 @@ REQUESTS = {
     "create_completion": "CompletionRequest",
     "load_lora_adapter": "LoadLoraAdapterRequest",
     "unload_lora_adapter": "UnloadLoraAdapterRequest",
+    "count_tokens": "TokenizerRequest",
+    "stop_inference": "StopInferenceRequest",
 }
 JUDGES = {operation: Judge(Package("generated"), request) for operation, request in REQUESTS.items()}
 JSON_VALUES = st.recursive(

@@ -16,6 +16,7 @@ from typing import Any
 
 from datamodel_code_generator import InputFileType, PythonVersion, generate
 from datamodel_code_generator.enums import DataModelType
+from pydantic import BaseModel
 
 from tools.generate.shapes import Branch, Contract, Model, Shape, allowed_texts, refused_keys, refused_values
 from tools.generate.write import render
@@ -124,4 +125,5 @@ def _string(limits: Mapping[str, Any]) -> str:
 
 def attribute(name: str) -> bool:
     """Whether a member's name can be a model's attribute as it is."""
-    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith(("model_", "_"))
+    own = name.startswith("_") or (name.startswith("model_") and hasattr(BaseModel, name))
+    return name.isidentifier() and not keyword.iskeyword(name) and not own

@@ -69,6 +69,12 @@ def routes_source(contract: Contract) -> str:
             reply = entry["responses"].setdefault(str(answer.status), empty)
             reply["content"] |= {answer.media: {}} if answer.media else {}
         paths.setdefault(operation.path, {})[operation.method] = entry
+    paths = {path: paths[path] for path in sorted(paths, key=_own_text)}
     routes = {"openapi": "3.0.3", "info": {key: str(info[key]) for key in ("title", "version")}, "paths": paths}
     plain = json.loads(json.dumps(routes))  # no object twice, which YAML would write as an anchor
     return "# Generated from the spec; do not edit.\n" + yaml.safe_dump(plain, sort_keys=False, width=120)
+
+
+def _own_text(path: str) -> tuple[bool, int]:
+    """The order of paths for a router that takes the first that fits: the one with more text of its own is meant."""
+    return ("{" in path, -len(re.sub(r"\{\w+\}", "", path)) if "{" in path else 0)
