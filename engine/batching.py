@@ -31,7 +31,7 @@ class BatchLimits:
     max_long_partial_prefills: int | None = None
     """Long ones among them; more of these let the next ones pass. None: any number."""
     long_prefill_tokens: int = 1024
-    """A prompt of more tokens than this is a long one."""
+    """A prompt of more tokens than this is a long one; the others have half of a step's budget to themselves."""
     draft_tokens: int = 0
     """Drafts of a decode row at most; 0: none. Only runners with ``same_bits`` get any."""
 
@@ -73,7 +73,8 @@ def build_step(running: Sequence[Group], limits: BatchLimits, after_prefills: bo
     First one token of each sequence that lacks just its newest; then chunks of those that lack more, the oldest
     first, until ``max_prefill_batch_size`` chunks or the budget are used up. The budget is ``max_prefill_tokens``, or
     ``mixed_prefill_tokens`` when that is less and there is a decode row; as it is at least 1, the oldest prefill goes
-    on in every step. Where prefills run ``apart``, one of the two is left out if there are both.
+    on in every step. Long prompts leave up to half of it to the others, so that nobody waits for all of a long prompt
+    that came before. Where prefills run ``apart``, one of the two is left out if there are both.
 
     Args:
         running: the groups.
@@ -105,14 +106,21 @@ def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits, b
     chunks = limits.max_prefill_batch_size
     largest = limits.prefill_chunk_size or budget
     partial = partial_long = 0
+    waiting = [
+        sequence.left - group.in_step
+        for group in prefills
+        for sequence in group.sequences
+        if len(sequence.tokens) <= limits.long_prefill_tokens
+    ]
+    reserved = min(budget // 2, sum(waiting))
     for group in prefills:
         for sequence in group.sequences:
             left = sequence.left - group.in_step  # beams leave their newest tokens for one common decode step
-            count = min(left, largest, budget)
+            long = len(sequence.tokens) > limits.long_prefill_tokens
+            count = min(left, largest, budget - reserved if long else budget)
             if count <= 0:
                 continue
             if count < left:
-                long = len(sequence.tokens) > limits.long_prefill_tokens
                 if partial == limits.max_partial_prefills or (
                     long and partial_long == limits.max_long_partial_prefills
                 ):
@@ -126,5 +134,7 @@ def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits, b
             parts.append(Part(group, sequence, span))
             budget -= count
             chunks -= 1
+            if not long:
+                reserved = max(0, reserved - count)
             if not budget or not chunks:
                 return

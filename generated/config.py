@@ -474,7 +474,70 @@ class ServerSection(ContractModel):
         Annotated[int, Integer(ge=1, le=1000000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None
     """
-    Own key. Open connections.
+    Own key. Connections of the business plane.
+    """
+
+    maxOtherConnections: Annotated[
+        Annotated[int, Integer(ge=1, le=1000000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Connections of each other plane that has an address of its own.
+    """
+
+    headerTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds for the headers of a request.
+    """
+
+    bodyTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds for the body of a request, without the time in which it waits unread.
+    """
+
+    writeTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds in which a client has to take 64 KiB, or all that there is for it.
+    """
+
+    keepAliveTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds that a connection may wait for its next request.
+    """
+
+    sendBufferBytes: Annotated[
+        Annotated[int, Integer(ge=4096, le=67108864)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Bytes that the system keeps for a client that does not read, besides 64 KiB here.
+    """
+
+    lingerTime: Annotated[
+        Annotated[int, Integer(ge=0, le=60)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds in which what a refused client still sends is read.
+    """
+
+    maxHeaderBytes: Annotated[
+        Annotated[int, Integer(ge=1024, le=1048576)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Bytes of all headers of a request.
+    """
+
+    maxHeaders: Annotated[
+        Annotated[int, Integer(ge=16, le=10000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Headers of a request.
     """
 
     drainTimeout: Annotated[
@@ -1059,7 +1122,7 @@ class ScheduleSection(ContractModel):
         Annotated[int, Integer(ge=0, le=1000000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None
     """
-    Own key. Requests that wait for a place in the batch.
+    Own key. Requests that wait in the engine for a place or for memory, of those that are worked on.
     """
 
 

@@ -2,11 +2,11 @@
 
 bytes -> WatchMiddleware (ids, counts, the log line) -> AccessMiddleware (API keys) -> MetricsMiddleware (GET /metrics,
 where there is one) -> ExceptionMiddleware (every failure becomes a contract error) -> PlanesMiddleware (what another
-address offers) -> LimitsMiddleware (path, media type, size, id) -> RoutingMiddleware (generated/routes.yaml) ->
-RequestValidationMiddleware (the generated model, straight from the bytes) -> DispatchMiddleware (the handler, and its
-answer as bytes).
+address offers) -> LimitsMiddleware (path, media type, size, id) -> AdmissionMiddleware (who is worked on) ->
+RoutingMiddleware (generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight from the
+bytes) -> DispatchMiddleware (the handler, and its answer as bytes).
 
-All of these but five are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
+All of these but six are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
 UI, security, response validation, the request context) are left out. DispatchMiddleware stands in for the end of
 Connexion's chain, where a handler's decorators are rebuilt for each call: it cost more than all the rest.
 """
@@ -60,6 +60,7 @@ from generated.operations import (
 )
 from handlers.access import AccessMiddleware
 from handlers.adapters import AdaptersHandler
+from handlers.admitting import AdmissionMiddleware
 from handlers.call import Call
 from handlers.chat import ChatHandler
 from handlers.completions import CompletionHandler
@@ -125,6 +126,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
             ExceptionMiddleware,
             partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"}), nowhere=nowhere),
             partial(LimitsMiddleware, limit=service, paths=PathTable(routes["paths"])),
+            partial(AdmissionMiddleware, service=service),
             RoutingMiddleware,
             RequestValidationMiddleware,
             LifespanMiddleware,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from engine.front import Front
 
@@ -10,8 +11,10 @@ from engine.front import Front
 class Ending:
     """Drains the engine, and tells when that is done. Belongs to the front's event loop."""
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: Front, on_begin: Callable[[], None] = lambda: None) -> None:
+        """``on_begin`` is called once, when it begins."""
         self._front = front
+        self._on_begin = on_begin
         self._begun = asyncio.Event()
         self._drain: asyncio.Task[None] | None = None
 
@@ -30,6 +33,7 @@ class Ending:
         if self._drain is None:
             self._drain = asyncio.get_running_loop().create_task(self._front.drain(timeout_s))
             self._begun.set()
+            self._on_begin()
 
     def hurry(self) -> None:
         """End what still runs now; its clients are told that the server stops."""

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from engine.types import EngineError, FailureCode
 
+BAD_REQUEST = "Bad Request"
 INPUT = "Input Validation Error"
 GENERATION = "Generation Error"
 NOT_FOUND = "NotFoundError"
@@ -18,10 +19,12 @@ UNAVAILABLE = "Service Unavailable"
 INCOMPLETE = "Incomplete Generation"
 
 _ERROR_TYPES: Final[Mapping[int, str]] = {
+    400: BAD_REQUEST,
     401: AUTHENTICATION,
     403: AUTHENTICATION,
     404: NOT_FOUND,
     405: NOT_FOUND,
+    408: INPUT,
     413: INPUT,
     415: INPUT,
     422: INPUT,

@@ -10,10 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from handlers.errors import Problem, refused
 from handlers.paths import PathTable
-from handlers.record import MAX_READ_HEADERS, record_of
-
-MAX_HEADERS: Final = MAX_READ_HEADERS
-"""More are refused; their size is bounded before they come here."""
+from handlers.record import record_of
 
 _JSON: Final = b"application/json"
 _DUPLICATE: Final = (
@@ -27,6 +24,16 @@ class Limit(Protocol):
     @property
     def max_request_bytes(self) -> int:
         """Largest request body, in bytes."""
+        ...
+
+    @property
+    def max_headers(self) -> int:
+        """Headers of a request at most."""
+        ...
+
+    @property
+    def max_header_bytes(self) -> int:
+        """All of them together at most."""
         ...
 
 
@@ -63,9 +70,13 @@ class LimitsMiddleware:
         headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
         kept = [(b"content-type", _JSON)]
         problem = None
-        if len(scope["headers"]) > MAX_HEADERS:
-            message = f"The request has {len(scope['headers'])} headers; at most {MAX_HEADERS} are read"
+        count, most = len(scope["headers"]), self._limit.max_headers
+        if count > most:
+            message = f"The request has {count} headers; at most {most} are read (its setting maxHeaders)"
             raise Problem(431, "too_long", message, headers={"Connection": "close"})
+        # A reader of the connection stops near this; what came in one piece may be longer.
+        if sum(len(name) + len(value) for name, value in headers) > self._limit.max_header_bytes:
+            raise headers_too_large(self._limit.max_header_bytes)
         for name, value in headers:
             if name == b"content-type":
                 if not _is_json(value):
@@ -98,6 +109,12 @@ class LimitsMiddleware:
         message = f"The body is larger than the {most} bytes that this deployment takes (its setting maxRequestLength)"
         # The connection stays open: closed with a body still on its way, the client would see a reset and no answer.
         return Problem(413, "body_too_large", message)
+
+
+def headers_too_large(most: int) -> Problem:
+    """The answer to more than ``most`` bytes of headers."""
+    message = f"The headers are larger than the {most} bytes that this deployment reads (its setting maxHeaderBytes)"
+    return Problem(431, "too_long", message, headers={"Connection": "close"})
 
 
 def _refusing(problem: Problem) -> Receive:

@@ -86,7 +86,7 @@ def mindie_metrics(service: Service) -> Iterator[Metric]:
 
     waiting = front.waiting
     yield named.gauge("num_requests_running", "Requests that the engine has begun.", front.running - waiting)
-    yield named.gauge("num_requests_waiting", "Requests that wait for a place or for memory.", waiting)
+    yield named.gauge("num_requests_waiting", "Requests that wait to be worked on.", service.waiting)
     yield named.gauge("num_requests_swapped", "Always 0: what gives up its memory is computed again.", 0)
     prompt_rate, generated_rate = traffic.tokens_per_s
     yield named.gauge("avg_prompt_throughput_toks_per_s", "Prompt tokens a second in the last minute.", prompt_rate)
@@ -122,7 +122,7 @@ def vllm_metrics(service: Service) -> Iterator[Metric]:
     named = _Named(service.settings.model_name, _VLLM)
     waiting = front.waiting
     yield named.gauge("num_requests_running", "See num_requests_running.", front.running - waiting)
-    yield named.gauge("num_requests_waiting", "See num_requests_waiting.", waiting)
+    yield named.gauge("num_requests_waiting", "See num_requests_waiting.", service.waiting)
     memory = executor.memory
     used = memory.pages_used / memory.pages_total if memory is not None and memory.pages_total else 0.0
     yield named.gauge("kv_cache_usage_perc", "See npu_cache_usage_perc.", used)

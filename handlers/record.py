@@ -23,9 +23,6 @@ RECORD: Final = "mindspec.record"
 CLIENT_GONE: Final = 499
 """The status of a request whose client hung up before the answer was whole; the number is the one of nginx's log."""
 
-MAX_READ_HEADERS: Final = 200
-"""Of more, none is read here; such a request is refused."""
-
 _MAX_ID: Final = 256
 _TRACE: Final = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 _KEPT_TEXT: Final = 4096

@@ -31,6 +31,13 @@ class Timeouts:
     """Altogether."""
 
 
+def too_late(timeouts: Timeouts) -> EngineError:
+    """Of a request that has waited for its first token longer than it may."""
+    if timeouts.token_s <= timeouts.whole_s:
+        return EngineError("timeout", _TOKEN_LATE.format(s=timeouts.token_s))
+    return EngineError("timeout", _ANSWER_LATE.format(s=timeouts.whole_s))
+
+
 class ClientGone(Exception):
     """Nobody waits for this answer any more; the engine has been told."""
 

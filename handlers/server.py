@@ -9,31 +9,26 @@ import json
 import logging
 import shlex
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
-from types import FrameType
 from typing import Any, Final
-
-import uvicorn
-from starlette.types import ASGIApp
 
 from engine.front_base import LostCause
 from engine.types import EngineError
 from handlers import exit_codes
 from handlers.app import build
 from handlers.console import say
+from handlers.links import LinkContext, Links, connections_allowed
 from handlers.listeners import Listener, served_by
 from handlers.log_settings import configure
+from handlers.plane_server import PlaneServer
 from handlers.planes import ListenerApp
 from handlers.service import Service
 
 _log = logging.getLogger(__name__)
 
-_CLOSE_TIME_S: Final = 3.0
-"""What connections get to close after the last answer, in seconds."""
 _HURRY_TIME_S: Final = 0.5
 """The same after a second signal."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -45,50 +40,6 @@ _LOST_CODES: Final[dict[LostCause, int]] = {
 }
 
 Announce = Callable[[str], None]
-
-
-class _PlaneServer(uvicorn.Server):
-    """uvicorn's server for one listener; signals and the end are ``ApiServer``'s."""
-
-    def __init__(self, app: ASGIApp, listener: Listener, *, lifespan: bool, on_started: Callable[[], None]) -> None:
-        config = uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            lifespan="on" if lifespan else "off",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=int(_CLOSE_TIME_S),
-        )
-        config.load()
-        config.ssl = listener.ssl_context
-        super().__init__(config)
-        self._listener = listener
-        self._on_started = on_started
-
-    async def run_listener(self) -> None:
-        """Serve until ``should_exit``."""
-        await self.serve(sockets=[self._listener.socket])
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen at once, while the model loads."""
-        try:
-            await super().startup(sockets=sockets)
-        except SystemExit:  # uvicorn's way where the application does not start; it has logged why
-            self.should_exit = True
-        if self.started:
-            self._on_started()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Nothing: there are several of these on one loop."""
-        yield
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Nothing, for the same reason."""
 
 
 class ApiServer:
@@ -109,7 +60,7 @@ class ApiServer:
         self._announce = announce
         self._complain = complain or partial(say, stream=sys.stderr)
         self._background: set[asyncio.Task[None]] = set()
-        self._servers: list[_PlaneServer] = []
+        self._servers: list[PlaneServer] = []
         self._starting = 0
         self._signals = 0
         self._url = ""
@@ -119,10 +70,11 @@ class ApiServer:
         self.loop = asyncio.get_running_loop()
         self._url = listeners[0].url
         app = build(self._service)
+        links = self._links(listeners)
         for number, (listener, served) in enumerate(served_by(list(listeners))):
             plane_app = ListenerApp(app, served)
             self._servers.append(
-                _PlaneServer(plane_app, listener, lifespan=number == 0, on_started=self._one_has_started)
+                PlaneServer(plane_app, listener, links[number], lifespan=number == 0, on_started=self._one_has_started)
             )
         self._starting = len(self._servers)
         with self._stop_signals():
@@ -143,6 +95,21 @@ class ApiServer:
                 self.exit_code = exit_codes.CUT_SHORT
             self._service.ending.hurry()
             self.loop.call_later(_HURRY_TIME_S, self._leave, True)
+
+    def _links(self, listeners: Sequence[Listener]) -> list[Links]:
+        """For each listener, as many connections as the settings and the system allow."""
+        service = self._service
+        limits = service.settings.links
+        wanted = [
+            limits.connections if "business" in each.planes else limits.max_other_connections for each in listeners
+        ]
+        allowed = connections_allowed(sum(wanted))
+        if allowed < sum(wanted):
+            _log.warning("the system's limit of open files allows %d connections, not %d", allowed, sum(wanted))
+        context = LinkContext(
+            limits, lambda: service.openai_form, service.settings.retry_after_s, service.traffic.refused
+        )
+        return [Links(context, max(1, most * allowed // sum(wanted))) for most in wanted]
 
     @property
     def url(self) -> str:

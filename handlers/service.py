@@ -11,6 +11,7 @@ from engine.front import Front
 from engine.text.parsers.hermes import HERMES
 from engine.types import EngineError, ModelInfo
 from generated.rules import Deployment
+from handlers.admission import Admission
 from handlers.answer_forms import AnswerForms, check_parsers
 from handlers.api_keys import KeyBook
 from handlers.defaults import ModelDefaults
@@ -62,7 +63,9 @@ class Service:
         """The inference requests that are being answered."""
         self.traffic = Traffic(settings.average_window_requests, lambda: self.front.counts)
         """What has been asked and answered."""
-        self.ending = Ending(front)
+        self.admission = Admission(settings.links)
+        """Which inference requests are worked on, and which wait."""
+        self.ending = Ending(front, self.admission.close)
         """The server's end, whoever begins it."""
         self.probe = HealthProbe(front, settings.health)
         self.keys = keys or KeyBook(settings.access)
@@ -114,6 +117,21 @@ class Service:
     def max_request_bytes(self) -> int:
         """Largest request body, in bytes."""
         return self._settings.max_request_bytes
+
+    @property
+    def max_headers(self) -> int:
+        """Headers of a request at most."""
+        return self._settings.links.max_headers
+
+    @property
+    def max_header_bytes(self) -> int:
+        """All of them together at most."""
+        return self._settings.links.max_header_bytes
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait: to be worked on, or in the engine for room."""
+        return self.admission.waiting + self.front.waiting
 
     @property
     def openai_form(self) -> bool:
@@ -199,7 +217,8 @@ class Service:
 
     def problem(self, error: EngineError) -> Problem:
         """The answer to an engine failure."""
-        return from_engine(error, self._settings.retry_after_s)
+        full = error.code == "queue_full"
+        return from_engine(error, self.admission.retry_after_s if full else self._settings.retry_after_s)
 
     def engine_id(self) -> str:
         """A request id for the engine; clients' own ids may repeat."""

@@ -12,6 +12,7 @@ from generated.rules import Deployment
 from handlers.api_keys import Access
 from handlers.engine_settings import EngineSettings
 from handlers.health_limits import HealthLimits
+from handlers.link_limits import LinkLimits
 from handlers.log_settings import LogSettings
 from handlers.planes import Planes, addresses
 from handlers.strict_json import JsonLimits
@@ -58,6 +59,8 @@ class Settings:
     tls: Tls = field(default_factory=Tls)
     access: Access = field(default_factory=Access)
     health: HealthLimits = field(default_factory=HealthLimits)
+    links: LinkLimits = field(default_factory=LinkLimits)
+    """Of connections, and of the requests on them."""
     engine: EngineSettings = field(default_factory=EngineSettings)
     """The sizes that each instance of the engine has."""
     instances: int = 1

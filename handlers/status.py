@@ -27,7 +27,7 @@ class StatusHandler:
         resource = StatusResource(
             availSlotsNum=room.free_slots,
             availBlockNum=room.free_pages,
-            waitingRequestNum=waiting,
+            waitingRequestNum=self._service.waiting,
             runningRequestNum=front.running - waiting,
             swappedRequestNum=0,
             freeNpuBlockNums=room.free_pages,

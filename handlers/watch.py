@@ -10,7 +10,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from handlers.paths import PathTable
-from handlers.record import MAX_READ_HEADERS, RECORD, Record
+from handlers.record import RECORD, Record
 from handlers.service import Service
 from handlers.traffic import INFERENCE
 
@@ -47,7 +47,7 @@ class WatchMiddleware:
             return
         service = self._service
         record = scope[RECORD] = Record(scope["method"], self._paths.find(scope["path"]) or _OTHER)
-        if len(scope["headers"]) <= MAX_READ_HEADERS:
+        if len(scope["headers"]) <= service.settings.links.max_headers:
             record.read_headers(scope["headers"])
         if record.method == "POST" and record.endpoint in INFERENCE:
             service.live.enter(record)

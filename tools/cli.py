@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from handlers.exit_codes import CRASH_LOOP
 from tools.access_options import access_of, add_access, tls_of
 from tools.config.command_line import add_config
+from tools.link_options import add_links, links_of
 from tools.load.options import add_options
 from tools.server_options import (
     FEATURES,
@@ -108,6 +109,7 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         tls=tls_of(given),
         access=access_of(given),
         health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
+        links=links_of(given),
         engine=_sizes(given),
         instances=getattr(given, "instances", 1),
         metrics=given.metrics,
@@ -177,6 +179,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_contract(serve)
     add_watch(serve)
     add_life(serve)
+    add_links(serve)
     add_access(serve)
     serve.set_defaults(run=_serve, profile=())
     serve.set_defaults(**(defaults or {}))
@@ -185,6 +188,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_contract(mock)
     add_watch(mock)
     add_life(mock)
+    add_links(mock)
     add_access(mock)
     mock.add_argument(
         "--profile",

@@ -17,11 +17,11 @@ MAX_INSTANCES = 10
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """The sizes of the engine, under MindIE's names."""
     add = parser.add_argument
-    add("--cache-block-size", type=_at_least_1, default=128, metavar="TOKENS", help="a page of keys and values")
-    add("--npu-mem-size", type=_above_0, metavar="GB", help="for keys and values; a share of what is free if absent")
-    add("--max-prefill-batch-size", type=_at_least_1, default=50, metavar="N", help="prompts in one step")
-    add("--max-prefill-tokens", type=_at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
-    add("--prefill-chunk-size", type=_at_least_1, metavar="TOKENS", help="tokens of one prompt in one step")
+    add("--cache-block-size", type=at_least_1, default=128, metavar="TOKENS", help="a page of keys and values")
+    add("--npu-mem-size", type=above_0, metavar="GB", help="for keys and values; a share of what is free if absent")
+    add("--max-prefill-batch-size", type=at_least_1, default=50, metavar="N", help="prompts in one step")
+    add("--max-prefill-tokens", type=at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
+    add("--prefill-chunk-size", type=at_least_1, metavar="TOKENS", help="tokens of one prompt in one step")
     add(
         "--draft-tokens",
         type=_whole,
@@ -34,7 +34,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="answers that do not depend on company; without the native step no batching and no prefix cache",
     )
-    add("--threads", type=_at_least_1, metavar="N", help="of the model's arithmetic; all cores if absent")
+    add("--threads", type=at_least_1, metavar="N", help="of the model's arithmetic; all cores if absent")
     add(
         "--cpu-step",
         choices=["auto", "native", "torch"],
@@ -51,12 +51,12 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     )
     add(
         *("--engine-stall-seconds", "--engine-hang-timeout"),
-        type=_above_0,
+        type=above_0,
         default=60.0,
         metavar="S",
         help="a silent engine is started anew after so long; one that computes, once it used 10 times what is expected",
     )
-    add("--engine-step-limit", type=_above_0, default=3600.0, metavar="S", help="for any step, and for loading")
+    add("--engine-step-limit", type=above_0, default=3600.0, metavar="S", help="for any step, and for loading")
 
 
 def add_mindie(parser: argparse.ArgumentParser) -> None:
@@ -69,11 +69,11 @@ def add_mindie(parser: argparse.ArgumentParser) -> None:
         default="Mix",
         help="prompts and answers in the same steps, or in steps of their own that take turns",
     )
-    add("--max-num-partial-prefills", type=_at_least_1, metavar="N", help="prompts of a step that go on in later ones")
-    add("--max-long-partial-prefills", type=_at_least_1, metavar="N", help="long ones among them; others let pass")
+    add("--max-num-partial-prefills", type=at_least_1, metavar="N", help="prompts of a step that go on in later ones")
+    add("--max-long-partial-prefills", type=at_least_1, metavar="N", help="long ones among them; others let pass")
     add(
         "--long-prefill-token-threshold",
-        type=_at_least_1,
+        type=at_least_1,
         default=1024,
         metavar="TOKENS",
         help="a longer prompt is a long one",
@@ -94,15 +94,15 @@ def add_contract(parser: argparse.ArgumentParser) -> None:
     add("--host", default="127.0.0.1")
     add("--port", type=_port, default=1025)
     add("--model-name", metavar="NAME", help="the name that requests must use")
-    add("--max-n", type=_at_least_1, default=128, metavar="N", help="choices per request at most")
+    add("--max-n", type=at_least_1, default=128, metavar="N", help="choices per request at most")
     add(
         "--max-seq-len",
-        type=_at_least_1,
+        type=at_least_1,
         metavar="TOKENS",
         help="prompt and answer together at most",
     )
-    add("--max-iter-times", type=_at_least_1, metavar="TOKENS", help="answer at most; max-seq-len if absent")
-    add("--max-input-token-len", type=_at_least_1, metavar="TOKENS", help="prompt at most")
+    add("--max-iter-times", type=at_least_1, metavar="TOKENS", help="answer at most; max-seq-len if absent")
+    add("--max-input-token-len", type=at_least_1, metavar="TOKENS", help="prompt at most")
     add(
         "--truncation",
         type=int,
@@ -110,13 +110,13 @@ def add_contract(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="of longer prompts: 0 refuses them, -1 keeps their beginning, 1 their end",
     )
-    add("--max-request-length", type=_above_0, default=40, metavar="MB", help="request body at most")
-    add("--max-json-depth", type=_at_least_1, default=100, metavar="LEVELS")
-    add("--max-json-containers", type=_at_least_1, default=200_000, metavar="N", help="arrays and objects in a body")
-    add("--max-json-members", type=_at_least_1, default=500_000, metavar="N", help="members of all its objects")
-    add("--max-json-values", type=_at_least_1, default=2_500_000, metavar="N", help="all its values")
-    add("--max-batch-size", type=_at_least_1, default=200, metavar="N", help="sequences that run at the same time")
-    add("--max-queue", type=_whole, default=1024, metavar="N", help="requests that may wait before others get 429")
+    add("--max-request-length", type=above_0, default=40, metavar="MB", help="request body at most")
+    add("--max-json-depth", type=at_least_1, default=100, metavar="LEVELS")
+    add("--max-json-containers", type=at_least_1, default=200_000, metavar="N", help="arrays and objects in a body")
+    add("--max-json-members", type=at_least_1, default=500_000, metavar="N", help="members of all its objects")
+    add("--max-json-values", type=at_least_1, default=2_500_000, metavar="N", help="all its values")
+    add("--max-batch-size", type=at_least_1, default=200, metavar="N", help="sequences that run at the same time")
+    add("--max-queue", type=_whole, metavar="N", help="of those worked on, wait in the engine; more get 429")
     add("--token-timeout", type=_token_timeout, default=600, metavar="S", help="for each token, the first included")
     add("--e2e-timeout", type=_e2e_timeout, default=600, metavar="S", help="for a whole request")
     add("--full-text-enabled", action="store_true", help="streamed chat events carry all the text so far")
@@ -128,10 +128,10 @@ def add_contract(parser: argparse.ArgumentParser) -> None:
     add("--early-stopping-text", metavar="TEXT", help="closes a thought at its thinking_budget")
     add("--chat-template", type=_template, metavar="FILE", help="a Jinja file in place of the model's chat template")
     add("--chat-template-dir", type=Path, metavar="DIR", help="folder of template files that requests may name")
-    add("--chat-template-time", type=_above_0, default=1.5, metavar="S", help="to render a request's own template")
-    add("--chat-template-memory", type=_above_0, default=512, metavar="MB", help="of a process that renders such")
-    add("--chat-template-output", type=_above_0, default=8, metavar="MB", help="that such a template may write")
-    add("--chat-template-workers", type=_at_least_1, default=2, metavar="N", help="processes that render such")
+    add("--chat-template-time", type=above_0, default=1.5, metavar="S", help="to render a request's own template")
+    add("--chat-template-memory", type=above_0, default=512, metavar="MB", help="of a process that renders such")
+    add("--chat-template-output", type=above_0, default=8, metavar="MB", help="that such a template may write")
+    add("--chat-template-workers", type=at_least_1, default=2, metavar="N", help="processes that render such")
     add("--lora", type=_lora, action="append", default=[], metavar="NAME=DIR", help="a LoRA adapter; may be repeated")
     add("--max-loras", type=_whole, default=0, metavar="N", help="adapters at most; 0: those of --lora and no other")
     add("--max-lora-rank", type=_whole, default=0, metavar="RANK", help="of an adapter at most; 0: any")
@@ -174,7 +174,7 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
     add("--metrics-vllm", action="store_true", help="show vLLM's names for metrics beside MindIE's")
     add(
         "--average-window",
-        type=_at_least_1,
+        type=at_least_1,
         default=1000,
         metavar="N",
         help="requests that averages of the metrics look back over at most",
@@ -195,7 +195,7 @@ def _log_level(text: str) -> str:
     return text.lower()
 
 
-def _at_least_1(text: str) -> int:
+def at_least_1(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
@@ -263,7 +263,7 @@ def not_negative(text: str) -> float:
     return number
 
 
-def _above_0(text: str) -> float:
+def above_0(text: str) -> float:
     number = _number(text)
     if number <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
@@ -271,7 +271,7 @@ def _above_0(text: str) -> float:
 
 
 def _fraction(text: str) -> float:
-    number = _above_0(text)
+    number = above_0(text)
     if number > 1:
         raise argparse.ArgumentTypeError(f"{text!r} is above 1")
     return number

@@ -30,6 +30,7 @@ from handlers.planes import addresses
 from handlers.tls import TlsError, served_with
 from handlers.tls_watch import TlsInUse
 from tools.config.weights import WeightsProblem, weights_facts
+from tools.link_options import max_queue
 
 if TYPE_CHECKING:
     from handlers.config_file import ConfigFile
@@ -132,7 +133,7 @@ def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Serv
     settings = make_settings(given, given.model_name or "mock")
     settings = replace(settings, engine=replace(settings.engine, instance_type="StandardMock"))
     delay_s = getattr(given, "step_delay_ms", 0.0) / 1000
-    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
     keys, tls = _guards(settings)
     front = MockFront(limits=limits, step_delay_s=delay_s, adapters=_adapters(settings))
     return Service(settings, front, keys=keys, tls=tls), _listeners(settings, tls)
@@ -237,7 +238,7 @@ def _fronts(
         log_stream=settings.logs.stream,
         trace=given.trace,
     )
-    limits = Limits(max_batch_size=given.max_batch_size, max_queue=given.max_queue)
+    limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
     hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
     spec = divided(spec, settings.instances)
     tell = teller(settings.logs.form)

@@ -47,6 +47,7 @@ from config_probes import (
 )
 from config_samples import DEPLOY, GONE, MOCK, MODEL, SCHEDULE, changed, written
 from config_server import TEMPLATE, make, save_weights, served
+from link_probes import GET, four_at_once, headers, patience, second_connection, sizes, unfinished
 
 from engine.text.byte_tokenizer import mock_tokenizer
 from tests.engine.peft_adapters import save
@@ -119,6 +120,23 @@ ROWS = [
     Row("engineStallSeconds", {"BackendConfig.engineStallSeconds": 7}, silent, 60, 7, TINY),
     Row("maxRequestLength", {"ServerConfig.maxRequestLength": 1}, large_body, 424, 413),
     Row("maxJsonDepth", {"ServerConfig.maxJsonDepth": 10}, deep_body, 200, 422),
+    Row("maxLinkNum", {"ServerConfig.maxLinkNum": 1}, four_at_once, [200] * 4, [200, 200, 200, 429]),
+    Row("maxQueue", {f"{SCHEDULE}.maxQueue": 0}, four_at_once, [200] * 4, [200, 429, 429, 429],
+        also={f"{SCHEDULE}.maxBatchSize": 1}),
+    Row("maxConnections", {"ServerConfig.maxConnections": 1}, second_connection, b"HTTP/1.1 200 OK",
+        b"HTTP/1.1 503 Service Unavailable"),
+    Row("headerTimeout", {"ServerConfig.headerTimeout": 1}, unfinished(GET[:-2]), "408 2 s", "408 1 s",
+        also={"ServerConfig.headerTimeout": 2}),
+    Row("bodyTimeout", {"ServerConfig.bodyTimeout": 1},
+        unfinished(b"POST /v1/completions HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\n{"), "408 2 s", "408 1 s",
+        also={"ServerConfig.bodyTimeout": 2}),
+    Row("writeTimeout", {"ServerConfig.writeTimeout": 7}, patience, [30, 75, 5], [7, 75, 5]),
+    Row("keepAliveTimeout", {"ServerConfig.keepAliveTimeout": 7}, patience, [30, 75, 5], [30, 7, 5]),
+    Row("lingerTime", {"ServerConfig.lingerTime": 7}, patience, [30, 75, 5], [30, 75, 7]),
+    Row("maxOtherConnections", {"ServerConfig.maxOtherConnections": 7}, sizes, [256, 262144], [7, 262144]),
+    Row("sendBufferBytes", {"ServerConfig.sendBufferBytes": 4096}, sizes, [256, 262144], [256, 4096]),
+    Row("maxHeaderBytes", {"ServerConfig.maxHeaderBytes": 1024}, headers(1, 2000), 200, 431),
+    Row("maxHeaders", {"ServerConfig.maxHeaders": 16}, headers(20, 1), 200, 431),
     Row("strictUnknown", {"ServerConfig.strictUnknown": True}, completes(unknown=1), 200, 422),
     Row("relaxedRules", {"ServerConfig.relaxedRules": ["tools-exclude-n"]},
         two_choices_with_tools, 422, 200),
@@ -163,7 +181,7 @@ ROWS = [
     Row("prefillChunkSize", {f"{SCHEDULE}.prefillChunkSize": 10}, steps(40, 3), [1, 1], [4, 1], TINY),
     Row("maxNumPartialPrefills", {f"{SCHEDULE}.maxNumPartialPrefills": 1}, steps(30, 30, 3), [3, 3, 4], [3, 5, 1], TINY,
         also={f"{SCHEDULE}.prefillChunkSize": 10, f"{SCHEDULE}.maxPrefillTokens": 20}),
-    Row("maxLongPartialPrefills", {f"{SCHEDULE}.maxLongPartialPrefills": 1}, steps(30, 30, 3), [3, 3, 4], [3, 5, 1],
+    Row("maxLongPartialPrefills", {f"{SCHEDULE}.maxLongPartialPrefills": 1}, steps(30, 30, 3), [3, 4, 1], [3, 5, 1],
         TINY, also={f"{SCHEDULE}.prefillChunkSize": 10, f"{SCHEDULE}.maxPrefillTokens": 20,
                     f"{SCHEDULE}.longPrefillTokenThreshold": 20}),
     Row("longPrefillTokenThreshold", {f"{SCHEDULE}.longPrefillTokenThreshold": 19}, steps(20, 20, 3), [2, 2, 3],

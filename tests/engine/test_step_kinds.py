@@ -75,6 +75,19 @@ def test_long_prompts_let_a_short_one_pass(limits: dict[str, int], first: list[i
     assert fake.plans[0][1] == first
 
 
+def test_short_prompts_do_not_wait_for_the_end_of_long_ones() -> None:
+    """Behind two prompts of 40 tokens, a step of 16 has 8 for the long one that came first and 8 for the short ones;
+    when these are through, the long one has it all.
+    """
+    executor, fake = make(limits=BatchLimits(max_prefill_tokens=16, mixed_prefill_tokens=16, long_prefill_tokens=20))
+    for number, prompt in enumerate((LONG, LONG[::-1], (1, 2, 3), (4, 5, 6, 7), (5, 6, 7))):
+        executor.add(greedy(str(number), prompt, 1))
+    found = [executor.step() for _ in range(3)]
+
+    assert [plan[1] for plan in fake.plans] == [[8, 3, 4, 1], [14, 2], [16]]
+    assert [sorted(r.request_id for r in rounds if r.done) for rounds in found] == [["2", "3"], ["4"], []]
+
+
 @pytest.mark.parametrize("contiguous", [True, False])
 @pytest.mark.parametrize("prefix_cache", [True, False])
 def test_the_prefix_cache_can_be_off(contiguous: bool, prefix_cache: bool) -> None:
