@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 from in_process import started
-from starlette.requests import Request
 
 from engine.generation import Generation
 from engine.scheduler import Limits
