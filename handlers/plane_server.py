@@ -18,7 +18,7 @@ from handlers.link_protocol import LinkProtocol
 from handlers.links import Links
 from handlers.listeners import BACKLOG, Listener
 
-_CLOSE_TIME_S: Final = 3.0
+CLOSE_TIME_S: Final = 3.0
 """What connections get to close after the last answer, in seconds."""
 _LAST_ACCEPT_S: Final = 0.05
 """What the system still holds for the listener is taken in so long."""
@@ -44,7 +44,7 @@ class PlaneServer(uvicorn.Server):
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=cast(int, limits.keep_alive_s),  # handed to call_later as it is
-            timeout_graceful_shutdown=int(_CLOSE_TIME_S),
+            timeout_graceful_shutdown=int(CLOSE_TIME_S),
             h11_max_incomplete_event_size=limits.max_header_bytes,
         )
         config.load()

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from deploy_files import MANIFEST, ROOT, container, last_of, resources
 
-from handlers import server
+from handlers import plane_server
 from handlers.config_file import read_config
 from tools.cli import _parser, main
 
@@ -80,7 +80,7 @@ def test_the_grace_period_is_longer_than_the_hook_and_the_drain(file: Path) -> N
     program, seconds = container()["lifecycle"]["preStop"]["exec"]["command"]
     assert program == "sleep"
     pod = resources()["Deployment"]["spec"]["template"]["spec"]
-    assert int(seconds) + drain_s + server._CLOSE_TIME_S < pod["terminationGracePeriodSeconds"]
+    assert int(seconds) + drain_s + plane_server.CLOSE_TIME_S < pod["terminationGracePeriodSeconds"]
 
 
 def test_the_pod_runs_as_the_image_s_user_without_rights() -> None:

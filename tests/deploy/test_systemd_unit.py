@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from deploy_files import UNIT, unit
 
-from handlers import exit_codes, server
+from handlers import exit_codes, plane_server
 from tools.cli import _parser
 
 
@@ -36,7 +36,7 @@ def test_the_command_is_one_that_the_server_takes() -> None:
 
 def test_a_stop_is_longer_than_a_drain() -> None:
     """And closing what is left."""
-    longest_s = _parser().parse_args(["serve"]).drain_timeout + server._CLOSE_TIME_S
+    longest_s = _parser().parse_args(["serve"]).drain_timeout + plane_server.CLOSE_TIME_S
     assert longest_s < float(unit()["TimeoutStopSec"])
 
 
