@@ -31,6 +31,7 @@ from tools.server_options import (
 if TYPE_CHECKING:
     from handlers.engine_settings import EngineSettings
     from handlers.listeners import Listener
+    from handlers.server import MakeApp
     from handlers.service import Service
     from handlers.settings import Settings
 
@@ -57,27 +58,33 @@ def _serve(given: argparse.Namespace) -> int:
     def parse(defaults: Mapping[str, Any]) -> argparse.Namespace:
         return _parser(defaults).parse_args(given.arguments)
 
-    return _run(given, lambda: served(given, parse, _settings, os.environ))
+    def make() -> tuple[Service, list[Listener], MakeApp]:
+        service, listeners = served(given, parse, _settings, os.environ)
+        from handlers.app import build
+
+        return service, listeners, build
+
+    return _run(given, make)
 
 
 def _mock(given: argparse.Namespace) -> int:
-    """Serve made-up text under the same contract."""
-    from tools.serving import mocked
+    """Serve made-up text, or what a script says, under the same contract."""
+    from tools.mock.start import mock_service
 
-    return _run(given, lambda: mocked(given, _settings))
+    return _run(given, lambda: mock_service(given, _settings))
 
 
-def _run(given: argparse.Namespace, make: Callable[[], tuple[Service, list[Listener]]]) -> int:
+def _run(given: argparse.Namespace, make: Callable[[], tuple[Service, list[Listener], MakeApp]]) -> int:
     from tools.serving import CannotStart, teller
 
     try:
-        service, listeners = make()
+        service, listeners, make_app = make()
     except CannotStart as error:
         teller(given.log_form, logging.CRITICAL)(str(error))
         return error.code
     from handlers.server import run  # late, since an engine may load beside it
 
-    return run(service, listeners)
+    return run(service, listeners, make_app=make_app)
 
 
 def _generate(given: argparse.Namespace) -> int:
@@ -198,6 +205,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
         help="refuse what a MindIE with these would refuse: " + ", ".join(FEATURES + MODEL_TYPES),
     )
     mock.add_argument("--step-delay-ms", type=not_negative, default=0.0, metavar="MS", help="how long a token takes")
+    mock.add_argument("--script", type=Path, metavar="FILE", help="YAML or JSON: what to answer to which requests")
     mock.set_defaults(run=_mock)
 
     generate = commands.add_parser("generate", help="write generated/ from spec/", description=_generate.__doc__)
