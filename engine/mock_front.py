@@ -73,20 +73,28 @@ class MockFront(FrontBase):
         if isinstance(command, LoadAdapter):
             self._adapter_answered(AdapterLoaded(command.number, None))
             return
+        self._order(command)
+        self._scheduler.apply(command)
+        self.engine_stats = self._scheduler.stats
+        self._has_work.set()
+
+    def _order(self, command: EngineCommand) -> None:
+        """Hand on the orders of a request that is submitted, and forget those of one that is cancelled."""
         if isinstance(command, Submit) and (orders := ORDERS.get()) is not None:
             self.executor.order(command.request.request_id, orders)
         elif isinstance(command, Cancel):
             self.executor.forget(command.request_id)
-        self._scheduler.apply(command)
-        self.engine_stats = self._scheduler.stats
-        self._has_work.set()
+
+    @property
+    def _wait_s(self) -> float:
+        return self.executor.wait_s
 
     async def _run_rounds(self) -> None:
         while True:
             if not self._scheduler.has_work:
                 self._has_work.clear()
                 await self._has_work.wait()
-            elif (wait_s := self.executor.wait_s) > 0:
+            elif (wait_s := self._wait_s) > 0:
                 await self._wait(wait_s)
             try:
                 outputs = self._scheduler.run_round()
