@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -25,9 +25,13 @@ def put_accepted(body: Any, path: Path, operation_id: str) -> bool:
     """Set a required member or an element to a value that the contract accepts; whether there is one."""
     value = accepted(operation_id).get(pattern(path), _ABSENT)
     owner = value_at(body, path[:-1])
-    if value is _ABSENT or not isinstance(owner, dict | list):
+    if value is _ABSENT:
         return False
-    owner[path[-1]] = json.loads(json.dumps(value))  # its own copy, which may be repaired itself
+    own = json.loads(json.dumps(value))  # a copy, which may be repaired itself
+    if (isinstance(owner, list) and isinstance(path[-1], int)) or isinstance(owner, dict):
+        owner[path[-1]] = own
+    else:
+        return False
     return True
 
 
@@ -36,7 +40,7 @@ def pattern(path: Path) -> str:
     return render_path(["[]" if isinstance(key, int) else key for key in path]).replace(".[]", "[]")
 
 
-@lru_cache(maxsize=None)
+@cache
 def accepted(operation_id: str) -> Mapping[str, Any]:
     """Path pattern to a value there, from requests of the corpus that are accepted; of several, the shortest."""
     corpus = json.loads((files("generated") / "corpus.json").read_text(encoding="utf-8"))
