@@ -47,7 +47,7 @@ def accepted(operation_id: str) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     for case in corpus["cases"]:
-        if case["operation"] == operation_id and case["group"] == "inside" and not case.get("profile"):
+        if case["operation"] == operation_id and case["group"] == "inside" and "deployment" not in case:
             for where, value in _values(case["body"], ()):
                 size = len(json.dumps(value))
                 if size < sizes.get(where, size + 1):
