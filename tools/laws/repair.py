@@ -28,11 +28,14 @@ def put_accepted(body: Any, path: Path, operation_id: str) -> bool:
     if value is _ABSENT:
         return False
     own = json.loads(json.dumps(value))  # a copy, which may be repaired itself
-    if (isinstance(owner, list) and isinstance(path[-1], int)) or isinstance(owner, dict):
-        owner[path[-1]] = own
-    else:
-        return False
-    return True
+    key = path[-1]
+    if isinstance(owner, list) and isinstance(key, int):
+        owner[key] = own
+        return True
+    if isinstance(owner, dict):
+        owner[key] = own
+        return True
+    return False
 
 
 def pattern(path: Path) -> str:
