@@ -8,7 +8,10 @@ import tempfile
 from pathlib import Path
 
 from tools.contract.corpus import build, dump
-from tools.contract.package import load_package
+from tools.contract.package import Package, load_package
+from tools.docs.older import older
+from tools.docs.publish import GUIDE, dumped, published
+from tools.docs.table import table
 from tools.generate.config import config_files
 from tools.generate.fields import defaults_source, fields_source
 from tools.generate.lint import check_behaviour, check_fields
@@ -24,15 +27,15 @@ SPEC = ROOT / "spec" / "openapi.yaml"
 OUT = ROOT / "generated"
 CONFIG_SCHEMA = "config.schema.yaml"
 """The schema of the server's own configuration, where it lies beside the spec."""
-DOCUMENT = "config.md"
-"""Its documentation, which is written beside it."""
+BESIDE = ("config.md", "parameters.md")
+"""Tables for readers, which are written beside the spec."""
 
 
 def generate(spec_path: Path) -> dict[str, str]:
     """The text of every file that the spec gives, by name; nothing is written.
 
-    Where a ``config.schema.yaml`` lies beside it, the files of that are among them. Its documentation, ``config.md``,
-    belongs beside the schema; see ``run``.
+    Where a ``config.schema.yaml`` lies beside it, the files of that are among them; where a ``guide.md`` does, the
+    published documents. ``BESIDE`` are those that belong beside the spec.
 
     Raises:
         SpecError: the spec is wrong; carries all findings.
@@ -56,9 +59,20 @@ def generate(spec_path: Path) -> dict[str, str]:
     files["corpus.json"] = dump(cases)
     schema = spec_path.parent / CONFIG_SCHEMA
     if schema.is_file():
-        more, files[DOCUMENT] = config_files(schema, files)
+        more, files[BESIDE[0]] = config_files(schema, files)
         files.update(more)
+    if (spec_path.parent / GUIDE).is_file():
+        files |= _for_readers(contract, package, spec_path.parent)
     return files
+
+
+def _for_readers(contract: Contract, package: Package, folder: Path) -> dict[str, str]:
+    document = published(contract, package, folder)
+    return {
+        "openapi.json": dumped(document),
+        "openapi-3.0.json": dumped(older(document)),
+        BESIDE[1]: table(contract),
+    }
 
 
 def _python(contract: Contract) -> dict[str, str]:
@@ -90,7 +104,7 @@ def run(spec_path: Path | str = SPEC, out_dir: Path | str = OUT, check: bool = F
         count = f"{len(error.findings)} finding{'s' * (len(error.findings) != 1)}"
         print(f"{error}\n{count}; nothing was written", file=sys.stderr)
         return 1
-    document = {name: files.pop(name) for name in (DOCUMENT,) if name in files}
+    document = {name: files.pop(name) for name in BESIDE if name in files}
     beside = Path(spec_path).parent
     if not check:
         print(f"{out}: {', '.join(write(files, out) + write(document, beside)) or 'nothing to change'}")
