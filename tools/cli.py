@@ -16,6 +16,7 @@ from tools.access_options import access_of, add_access, tls_of
 from tools.config.command_line import add_config
 from tools.link_options import add_links, links_of
 from tools.load.options import add_options
+from tools.proxy.command import add_proxy
 from tools.server_options import (
     FEATURES,
     MODEL_TYPES,
@@ -29,9 +30,10 @@ from tools.server_options import (
 )
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from handlers.engine_settings import EngineSettings
     from handlers.listeners import Listener
-    from handlers.server import MakeApp
     from handlers.service import Service
     from handlers.settings import Settings
 
@@ -58,33 +60,32 @@ def _serve(given: argparse.Namespace) -> int:
     def parse(defaults: Mapping[str, Any]) -> argparse.Namespace:
         return _parser(defaults).parse_args(given.arguments)
 
-    def make() -> tuple[Service, list[Listener], MakeApp]:
-        service, listeners = served(given, parse, _settings, os.environ)
-        from handlers.app import build
-
-        return service, listeners, build
-
-    return _run(given, make)
+    return _run(given, lambda: served(given, parse, _settings, os.environ))
 
 
 def _mock(given: argparse.Namespace) -> int:
     """Serve made-up text, or what a script says, under the same contract."""
-    from tools.mock.start import mock_service
+    from tools.mock.start import MockStart
 
-    return _run(given, lambda: mock_service(given, _settings))
+    start = MockStart(_settings)
+    return _run(given, lambda: start.service(given), start.app)
 
 
-def _run(given: argparse.Namespace, make: Callable[[], tuple[Service, list[Listener], MakeApp]]) -> int:
+def _run(
+    given: argparse.Namespace,
+    make: Callable[[], tuple[Service, list[Listener]]],
+    make_app: Callable[[Service], ASGIApp] | None = None,
+) -> int:
     from tools.serving import CannotStart, teller
 
     try:
-        service, listeners, make_app = make()
+        service, listeners = make()
     except CannotStart as error:
         teller(given.log_form, logging.CRITICAL)(str(error))
         return error.code
     from handlers.server import run  # late, since an engine may load beside it
 
-    return run(service, listeners, make_app=make_app)
+    return run(service, listeners) if make_app is None else run(service, listeners, make_app=make_app)
 
 
 def _generate(given: argparse.Namespace) -> int:
@@ -215,6 +216,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     generate.set_defaults(run=_generate)
 
     add_config(commands)
+    add_proxy(commands)
 
     bench = commands.add_parser("bench", help="compare servers under load")
     add_options(bench)

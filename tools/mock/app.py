@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from connexion import AsyncApp
+from starlette.types import ASGIApp
 
 from generated.operations import CreateChatCompletionHandler, CreateCompletionHandler
 from handlers.app import build, operations
@@ -16,7 +16,7 @@ from tools.mock.held import Grammars
 from tools.mock.middleware import MockMiddleware
 
 
-def mock_app(service: Service, script: Replies | None = None) -> AsyncApp:
+def mock_app(service: Service, script: Replies | None = None) -> ASGIApp:
     """The ASGI application around a service whose front is a ``MockFront``."""
     grammars = Grammars(service.front.tokenizer)
 
@@ -29,4 +29,5 @@ def mock_app(service: Service, script: Replies | None = None) -> AsyncApp:
     handlers = operations(service)
     handlers["create_chat_completion"] = WithBody(chat)
     handlers["create_completion"] = WithBody(completion)
-    return build(service, handlers, layers=[partial(MockMiddleware, service=service)])
+    app: ASGIApp = build(service, handlers, layers=[partial(MockMiddleware, service=service)])
+    return app
