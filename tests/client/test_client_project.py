@@ -36,7 +36,8 @@ def test_a_profile_of_the_command_line_reaches_the_mock(project: Project) -> Non
 def test_refused(mindspec_mock):
     import json, urllib.error, urllib.request
     body = json.dumps({"model": mindspec_mock.model, "prompt": "x", "n": 2}).encode()
-    request = urllib.request.Request(f"{mindspec_mock.base_url}/completions", body, {"Content-Type": "application/json"})
+    kind = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{mindspec_mock.base_url}/completions", body, kind)
     try:
         urllib.request.urlopen(request)
     except urllib.error.HTTPError as error:

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from .cases import Case, Corpus, corpus
     from .checking import Breach, Refused, breaches, validate
     from .contract.models import ChatCompletionRequest as ChatRequest
     from .contract.models import CompletionRequest
     from .contract.rules import Deployment
-    from .cases import Case, Corpus, corpus
     from .endpoints import deployment, endpoints, profiles
 
 __all__ = [
