@@ -51,7 +51,8 @@ def tracked() -> list[Path]:
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
         paths = [ROOT / name for name in listed.stdout.split("\0") if name]
     else:
-        paths = [path for path in ROOT.rglob("*") if not any(part.startswith(".") for part in path.parts)]
+        hidden = (".", "node_modules")
+        paths = [path for path in ROOT.rglob("*") if not any(part.startswith(hidden) for part in path.parts)]
     return [path for path in paths if path.is_file()]
 
 
@@ -324,5 +325,6 @@ def test_the_readme_names_every_make_target() -> None:
 
 def test_no_two_test_modules_share_a_name() -> None:
     """pytest imports test modules by their file's name alone, and refuses to collect the second of a pair."""
-    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name not in ("conftest.py", "__init__.py")]
+    paths = [path for path in (ROOT / "tests").rglob("*.py") if "node_modules" not in path.parts]
+    names = [path.name for path in paths if path.name not in ("conftest.py", "__init__.py")]
     assert sorted({name for name in names if names.count(name) > 1}) == []
