@@ -137,9 +137,7 @@ def test_invalid_requests_break_fields_and_rules_of_every_kind() -> None:
 
 def test_the_plugin_loads_neither_models_nor_hypothesis() -> None:
     """pytest loads it at every start."""
-    code = (
-        "import sys, mindspec_client.pytest_plugin; print([n for n in ('pydantic', 'hypothesis') if n in sys.modules])"
-    )
+    code = "import sys, mindspec_client.pytest_plugin; print({'pydantic', 'hypothesis'} & set(sys.modules))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools" / "client")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
