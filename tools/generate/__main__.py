@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.contract.corpus import build, dump
-from tools.contract.package import load_package
+from tools.contract.package import Package, load_package
+from tools.docs.older import older
+from tools.docs.publish import GUIDE, dumped, published
+from tools.docs.table import table
 from tools.generate.client import FOLDER as CLIENT
 from tools.generate.client import client_files
 from tools.generate.config import config_files
@@ -28,8 +31,6 @@ SPEC = ROOT / "spec" / "openapi.yaml"
 OUT = ROOT / "generated"
 CONFIG_SCHEMA = "config.schema.yaml"
 """The schema of the server's own configuration, where it lies beside the spec."""
-DOCUMENT = "config.md"
-"""Its documentation, which is written beside it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Output:
     files: dict[str, str]
     """Those of ``generated/``."""
     beside: dict[str, str]
-    """Those that belong beside the spec: config.md, where there is a config.schema.yaml."""
+    """Tables for readers, which belong beside the spec."""
     client: dict[str, str]
     """Those of mindspec_client."""
 
@@ -55,6 +56,9 @@ def generate(spec_path: Path) -> dict[str, str]:
 
 def generate_all(spec_path: Path) -> Output:
     """All that the spec gives; nothing is written.
+
+    Where a ``config.schema.yaml`` lies beside it, the files of that are among them; where a ``guide.md`` does, the
+    published documents.
 
     Raises:
         SpecError: the spec is wrong; carries all findings.
@@ -78,9 +82,20 @@ def generate_all(spec_path: Path) -> Output:
     files["corpus.json"] = dump(cases, str(document.data["info"].get("version", "0")))
     client, beside, schema = client_files(files, contract), {}, spec_path.parent / CONFIG_SCHEMA
     if schema.is_file():
-        more, beside[DOCUMENT] = config_files(schema, files)
+        more, beside["config.md"] = config_files(schema, files)
         files.update(more)
+    if (spec_path.parent / GUIDE).is_file():
+        files |= _for_readers(contract, package, spec_path.parent)
+        beside["parameters.md"] = table(contract)
     return Output(files, beside, client)
+
+
+def _for_readers(contract: Contract, package: Package, folder: Path) -> dict[str, str]:
+    document = published(contract, package, folder)
+    return {
+        "openapi.json": dumped(document),
+        "openapi-3.0.json": dumped(older(document)),
+    }
 
 
 def _python(contract: Contract) -> dict[str, str]:
