@@ -53,7 +53,7 @@ class ContractModel(BaseModel):
         return found
 
 
-FIELDS_ONLY: Final = object()
+FIELDS_ONLY: Final = Deployment(fields_only=True)
 """As validation context: check the fields and leave normalisations and rules to the caller."""
 
 
@@ -62,9 +62,9 @@ class RequestModel(ContractModel):
 
     @model_validator(mode="after")
     def _obey(self, info: ValidationInfo) -> RequestModel:
-        if info.context is FIELDS_ONLY:
-            return self
         server = info.context if isinstance(info.context, Deployment) else PLAIN
+        if server.fields_only:
+            return self
         if server.strict_unknown:
             for path in unknown(self):
                 raise _refusal(self, PydanticCustomError("unknown_field", "unknown field"), path)

@@ -11,11 +11,15 @@ _SERVER_SECTION: Final[dict[str, Rule]] = {
         "all-zero-address-needs-permission",
         "an address of all zeros listens on every network and needs allowAllZeroIpListening true",
         ("ipAddress", "allowAllZeroIpListening"),
+        reads=("allowAllZeroIpListening", "ipAddress"),
+        accepted='{"ipAddress": "0.0.0.0", "allowAllZeroIpListening": true}',
     ),
     "all-zero-management-needs-permission": Rule(
         "all-zero-management-needs-permission",
         "an address of all zeros listens on every network and needs allowAllZeroIpListening true",
         ("managementIpAddress", "allowAllZeroIpListening"),
+        reads=("allowAllZeroIpListening", "managementIpAddress"),
+        accepted='{"managementIpAddress": "::", "allowAllZeroIpListening": true}',
     ),
 }
 _MODEL_ENTRY: Final[dict[str, Rule]] = {
@@ -23,24 +27,38 @@ _MODEL_ENTRY: Final[dict[str, Rule]] = {
         "weights-unless-mock",
         "modelWeightPath is required unless modelInstanceType is StandardMock",
         ("modelWeightPath", "modelInstanceType"),
+        reads=("modelInstanceType", "modelWeightPath"),
+        accepted='{"modelName": "m", "modelInstanceType": "StandardMock"}',
     ),
 }
 _MODEL_DEPLOY_SECTION: Final[dict[str, Rule]] = {
     "lora-names-unique": Rule(
-        "lora-names-unique", "every entry of LoraModules needs a name of its own", ("LoraModules",)
+        "lora-names-unique",
+        "every entry of LoraModules needs a name of its own",
+        ("LoraModules",),
+        reads=("LoraModules",),
+        accepted='{"ModelConfig": [{"modelName": "m", "modelWeightPath": "w"}], "LoraModules": [{"name": "a", "path": "p", "baseModelName": "m"}, {"name": "b", "path": "p", "baseModelName": "m"}]}',
     ),
     "lora-base-is-deployed": Rule(
         "lora-base-is-deployed",
         "baseModelName of every entry of LoraModules must be the modelName of the ModelConfig",
         ("LoraModules", "ModelConfig"),
+        reads=("LoraModules", "ModelConfig"),
+        accepted='{"ModelConfig": [{"modelName": "m", "modelWeightPath": "w"}], "LoraModules": [{"name": "a", "path": "p", "baseModelName": "m"}]}',
     ),
     "lora-name-is-its-own": Rule(
         "lora-name-is-its-own",
         "an entry of LoraModules cannot have the name of the model",
         ("LoraModules", "ModelConfig"),
+        reads=("LoraModules", "ModelConfig"),
+        accepted='{"ModelConfig": [{"modelName": "m", "modelWeightPath": "w"}], "LoraModules": [{"name": "a", "path": "p"}]}',
     ),
     "loras-within-max-loras": Rule(
-        "loras-within-max-loras", "LoraModules has more entries than maxLoras", ("LoraModules", "maxLoras")
+        "loras-within-max-loras",
+        "LoraModules has more entries than maxLoras",
+        ("LoraModules", "maxLoras"),
+        reads=("LoraModules", "maxLoras"),
+        accepted='{"maxLoras": 1, "ModelConfig": [{"modelName": "m", "modelWeightPath": "w"}], "LoraModules": [{"name": "a", "path": "p", "baseModelName": "m"}]}',
     ),
 }
 _SCHEDULE_SECTION: Final[dict[str, Rule]] = {
@@ -48,33 +66,57 @@ _SCHEDULE_SECTION: Final[dict[str, Rule]] = {
         "prefill-batch-within-batch",
         "maxPrefillBatchSize must be at most maxBatchSize",
         ("maxPrefillBatchSize", "maxBatchSize"),
+        reads=("maxBatchSize", "maxPrefillBatchSize"),
+        accepted='{"maxPrefillBatchSize": 5, "maxBatchSize": 5}',
     ),
     "preemptions-within-batch": Rule(
-        "preemptions-within-batch", "maxPreemptCount must be at most maxBatchSize", ("maxPreemptCount", "maxBatchSize")
+        "preemptions-within-batch",
+        "maxPreemptCount must be at most maxBatchSize",
+        ("maxPreemptCount", "maxBatchSize"),
+        reads=("maxBatchSize", "maxPreemptCount"),
+        accepted='{"maxPreemptCount": 5, "maxBatchSize": 5}',
     ),
-    "choices-within-batch": Rule("choices-within-batch", "maxN must be at most maxBatchSize", ("maxN", "maxBatchSize")),
+    "choices-within-batch": Rule(
+        "choices-within-batch",
+        "maxN must be at most maxBatchSize",
+        ("maxN", "maxBatchSize"),
+        reads=("maxBatchSize", "maxN"),
+        accepted='{"maxN": 5, "maxBatchSize": 5}',
+    ),
     "block-size-multiple-of-16": Rule(
-        "block-size-multiple-of-16", "cacheBlockSize must be a multiple of 16", ("cacheBlockSize",)
+        "block-size-multiple-of-16",
+        "cacheBlockSize must be a multiple of 16",
+        ("cacheBlockSize",),
+        reads=("cacheBlockSize",),
+        accepted='{"cacheBlockSize": 48}',
     ),
     "chunk-within-prefill": Rule(
         "chunk-within-prefill",
         "prefillChunkSize must be at most maxPrefillTokens",
         ("prefillChunkSize", "maxPrefillTokens"),
+        reads=("maxPrefillTokens", "prefillChunkSize"),
+        accepted='{"prefillChunkSize": 100, "maxPrefillTokens": 100}',
     ),
     "partial-prefills-within-batch": Rule(
         "partial-prefills-within-batch",
         "maxNumPartialPrefills must be at most maxBatchSize",
         ("maxNumPartialPrefills", "maxBatchSize"),
+        reads=("maxBatchSize", "maxNumPartialPrefills"),
+        accepted='{"maxNumPartialPrefills": 5, "maxBatchSize": 5}',
     ),
     "long-prefills-within-batch": Rule(
         "long-prefills-within-batch",
         "maxLongPartialPrefills must be at most maxBatchSize",
         ("maxLongPartialPrefills", "maxBatchSize"),
+        reads=("maxBatchSize", "maxLongPartialPrefills"),
+        accepted='{"maxLongPartialPrefills": 5, "maxBatchSize": 5}',
     ),
     "long-threshold-within-prefill": Rule(
         "long-threshold-within-prefill",
         "longPrefillTokenThreshold must be at most maxPrefillTokens",
         ("longPrefillTokenThreshold", "maxPrefillTokens"),
+        reads=("longPrefillTokenThreshold", "maxPrefillTokens"),
+        accepted='{"longPrefillTokenThreshold": 100, "maxPrefillTokens": 100}',
     ),
 }
 _BACKEND_SECTION: Final[dict[str, Rule]] = {
@@ -82,16 +124,22 @@ _BACKEND_SECTION: Final[dict[str, Rule]] = {
         "output-within-sequence",
         "maxIterTimes must be at most maxSeqLen, since an answer is part of its sequence",
         ("ScheduleConfig.maxIterTimes", "ModelDeployConfig.maxSeqLen"),
+        reads=("ModelDeployConfig", "ScheduleConfig"),
+        accepted='{"ModelDeployConfig": {"maxSeqLen": 100, "ModelConfig": [{"modelName": "m", "modelWeightPath": "w"}]}, "ScheduleConfig": {"maxIterTimes": 100}}',
     ),
     "prefill-holds-a-prompt": Rule(
         "prefill-holds-a-prompt",
         "maxPrefillTokens must be at least maxInputTokenLen, so that the longest prompt fits into one step",
         ("ScheduleConfig.maxPrefillTokens", "ModelDeployConfig.maxInputTokenLen"),
+        reads=("ModelDeployConfig", "ScheduleConfig"),
+        accepted='{"ModelDeployConfig": {"maxInputTokenLen": 100, "ModelConfig": [{"modelName": "m", "modelWeightPath": "w"}]}, "ScheduleConfig": {"maxPrefillTokens": 100}}',
     ),
     "preemption-needs-cpu-memory": Rule(
         "preemption-needs-cpu-memory",
         "maxPreemptCount above 0 needs cpuMemSize above 0",
         ("ScheduleConfig.maxPreemptCount", "ModelDeployConfig.ModelConfig"),
+        reads=("ModelDeployConfig", "ScheduleConfig"),
+        accepted='{"ModelDeployConfig": {"ModelConfig": [{"modelName": "m", "modelWeightPath": "w", "cpuMemSize": 5}]}, "ScheduleConfig": {"maxPreemptCount": 1}}',
     ),
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, Protocol
 
 from . import models
+from .base import ContractModel
 
 
 class UnlistedStatusError(ValueError):
@@ -982,3 +983,355 @@ OPERATIONS: Final[dict[str, frozenset[int]]] = {
     "stop_service": StopService.statuses,
 }
 """Operation id to the statuses that the contract lists for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What goes over the wire for one operation."""
+
+    operation_id: str
+    method: str
+    path: str
+    request: type[ContractModel] | None
+    """The model of the body; None for an operation without one."""
+    answers: Mapping[int, tuple[type[ContractModel], ...]]
+    """Status to the models that a JSON answer may have; none for an answer without a body."""
+    events: tuple[type[ContractModel], ...]
+    """What an event of a stream may be; none for an operation without streams."""
+
+
+WIRE: Final[dict[str, Wire]] = {
+    "create_chat_completion": Wire(
+        "create_chat_completion",
+        "POST",
+        "/v1/chat/completions",
+        models.ChatCompletionRequest,
+        {
+            200: (models.ChatCompletion,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            413: (models.Error, models.OpenAIError),
+            415: (models.Error, models.OpenAIError),
+            422: (models.Error, models.OpenAIError),
+            424: (models.Error, models.OpenAIError),
+            429: (models.Error, models.OpenAIError),
+            500: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (models.ChatCompletionChunk, models.StreamError),
+    ),
+    "create_completion": Wire(
+        "create_completion",
+        "POST",
+        "/v1/completions",
+        models.CompletionRequest,
+        {
+            200: (models.Completion,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            413: (models.Error, models.OpenAIError),
+            415: (models.Error, models.OpenAIError),
+            422: (models.Error, models.OpenAIError),
+            424: (models.Error, models.OpenAIError),
+            429: (models.Error, models.OpenAIError),
+            500: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (models.CompletionChunk, models.StreamError),
+    ),
+    "list_models": Wire(
+        "list_models",
+        "GET",
+        "/v1/models",
+        None,
+        {
+            200: (models.ModelList,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_model": Wire(
+        "get_model",
+        "GET",
+        "/v1/models/{model}",
+        None,
+        {
+            200: (models.Model,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "load_lora_adapter": Wire(
+        "load_lora_adapter",
+        "POST",
+        "/v1/load_lora_adapter",
+        models.LoadLoraAdapterRequest,
+        {
+            200: (models.LoraAdapterStatus,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            413: (models.Error, models.OpenAIError),
+            415: (models.Error, models.OpenAIError),
+            422: (models.Error, models.OpenAIError),
+            500: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "unload_lora_adapter": Wire(
+        "unload_lora_adapter",
+        "POST",
+        "/v1/unload_lora_adapter",
+        models.UnloadLoraAdapterRequest,
+        {
+            200: (models.LoraAdapterStatus,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            413: (models.Error, models.OpenAIError),
+            415: (models.Error, models.OpenAIError),
+            422: (models.Error, models.OpenAIError),
+            500: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "count_tokens": Wire(
+        "count_tokens",
+        "POST",
+        "/v1/tokenizer",
+        models.TokenizerRequest,
+        {
+            200: (models.TokenizerAnswer,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            413: (models.Error, models.OpenAIError),
+            415: (models.Error, models.OpenAIError),
+            422: (models.Error, models.OpenAIError),
+            500: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "stop_inference": Wire(
+        "stop_inference",
+        "POST",
+        "/v2/models/{model}/stopInfer",
+        models.StopInferenceRequest,
+        {
+            200: (models.StoppedInference,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            413: (models.Error, models.OpenAIError),
+            415: (models.Error, models.OpenAIError),
+            422: (models.Error, models.OpenAIError),
+            500: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_server": Wire(
+        "get_server",
+        "GET",
+        "/v2",
+        None,
+        {
+            200: (models.Server,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_model_metadata": Wire(
+        "get_model_metadata",
+        "GET",
+        "/v2/models/{model}",
+        None,
+        {
+            200: (models.ModelMetadata,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_model_config": Wire(
+        "get_model_config",
+        "GET",
+        "/v2/models/{model}/config",
+        None,
+        {
+            200: (models.ModelConfig,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_slot_count": Wire(
+        "get_slot_count",
+        "GET",
+        "/v2/models/{model}/getSlotCount",
+        None,
+        {
+            200: (models.SlotCount,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_info": Wire(
+        "get_info",
+        "GET",
+        "/info",
+        None,
+        {
+            200: (models.Info,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_config": Wire(
+        "get_config",
+        "GET",
+        "/v1/config",
+        None,
+        {
+            200: (models.StaticConfig,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_status": Wire(
+        "get_status",
+        "GET",
+        "/v1/status",
+        None,
+        {
+            200: (models.Status,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            503: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_health": Wire(
+        "get_health",
+        "GET",
+        "/health",
+        None,
+        {
+            200: (models.Health,),
+            405: (models.Error, models.OpenAIError),
+            503: (models.Health,),
+        },
+        (),
+    ),
+    "get_live": Wire(
+        "get_live",
+        "GET",
+        "/v2/health/live",
+        None,
+        {
+            200: (models.HealthMessage,),
+            405: (models.Error, models.OpenAIError),
+            500: (models.HealthMessage,),
+        },
+        (),
+    ),
+    "get_ready": Wire(
+        "get_ready",
+        "GET",
+        "/v2/health/ready",
+        None,
+        {
+            200: (),
+            405: (models.Error, models.OpenAIError),
+            500: (models.HealthMessage,),
+            503: (models.HealthMessage,),
+        },
+        (),
+    ),
+    "get_model_ready": Wire(
+        "get_model_ready",
+        "GET",
+        "/v2/models/{model}/ready",
+        None,
+        {
+            200: (),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            500: (models.HealthMessage,),
+            503: (models.HealthMessage,),
+        },
+        (),
+    ),
+    "get_timed_health": Wire(
+        "get_timed_health",
+        "GET",
+        "/health/timed",
+        None,
+        {
+            200: (models.TimedHealth,),
+            405: (models.Error, models.OpenAIError),
+            500: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "get_timed_health_within": Wire(
+        "get_timed_health_within",
+        "GET",
+        "/health/timed-{seconds}",
+        None,
+        {
+            200: (models.TimedHealth,),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            500: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+    "stop_service": Wire(
+        "stop_service",
+        "GET",
+        "/stopService",
+        None,
+        {
+            200: (models.Stopped,),
+            401: (models.Error, models.OpenAIError),
+            403: (models.Error, models.OpenAIError),
+            404: (models.Error, models.OpenAIError),
+            405: (models.Error, models.OpenAIError),
+            422: (models.Error, models.OpenAIError),
+            500: (models.Error, models.OpenAIError),
+        },
+        (),
+    ),
+}
+"""Operation id to its wire."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -28,6 +28,10 @@ class Problem:
     param: str | None
     """A path such as ``messages[0].content``; None where the body as a whole is at fault."""
     message: str
+    path: Path = field(default=(), compare=False)
+    """The same path step by step."""
+    allowed: str = field(default="", compare=False)
+    """What may stand there, where a member is at fault."""
 
 
 def explain(exc: ValidationError, raw_obj: Any, root: str, deployment: Deployment = PLAIN) -> Problem:
@@ -45,24 +49,26 @@ def explain(exc: ValidationError, raw_obj: Any, root: str, deployment: Deploymen
         return Problem("json_invalid", None, "the body is not valid JSON")
     if kind == "unknown_field":  # its last name is the client's own: of any length, and perhaps like a tag
         name = _cut(render_path(errors[0]["loc"]))
-        return Problem(kind, name, f"{name} is not a field of this API")
+        return Problem(kind, name, f"{name} is not a field of this API", tuple(errors[0]["loc"]))
     if "fields" in context:
-        return _rule(kind, str(context["message"]), list(context["fields"]), errors[0]["loc"], raw_obj)
+        return broken_rule(kind, str(context["message"]), list(context["fields"]), errors[0]["loc"], raw_obj)
     error = _first(errors, raw_obj)
     path = tuple(key for key in error["loc"] if not is_tag(key))
     kind, context, given = error["type"], error.get("ctx", {}), value_at(raw_obj, path)
     if kind == "refused_key":
         path = (*path, str(context["key"]))
         where = render_path(path)
-        return Problem("out_of_range", where, f"{where} must not be sent; the server sets it")
+        return Problem("out_of_range", where, f"{where} must not be sent; the server sets it", path)
     name = render_path(path) or "the body"
     allowed = _allowed(path, root, deployment)
     if kind == "missing":
-        return Problem("missing", render_path(path), f"{name} is required and was not sent; send {allowed}")
+        message = f"{name} is required and was not sent; send {allowed}"
+        return Problem("missing", render_path(path), message, path, allowed)
     kinds = KINDS.get(root, {}).get(_pattern(path), ("object",))
     typed = any(_is_kind(given, one) for one in kinds)
     code = ("too_long" if kind in _TOO_LONG else "out_of_range") if typed else "wrong_type"
-    return Problem(code, render_path(path) or None, f"{name} was given {shown(given)}; it must be {allowed}")
+    message = f"{name} was given {shown(given)}; it must be {allowed}"
+    return Problem(code, render_path(path) or None, message, path, allowed)
 
 
 def ignored_parameters(model: ContractModel) -> list[str]:
@@ -155,13 +161,13 @@ def _allowed(path: Path, root: str, deployment: Deployment) -> str:
     return FIELDS.get(root, {}).get(pattern, "an object")
 
 
-def _rule(kind: str, message: str, fields: list[str], path: Path, raw_obj: Any) -> Problem:
-    """A broken rule's problem, with what was sent for the fields that it blames."""
+def broken_rule(kind: str, message: str, fields: Sequence[str], path: Path, raw_obj: Any) -> Problem:
+    """A broken rule's problem, with what was sent for the fields that it blames; ``path``: to the first of them."""
     depth = len(fields[0].split("."))
     owner = path[: len(path) - depth]
     given = [(name, value_at(raw_obj, (*owner, *name.split(".")))) for name in fields]
     sent = ", ".join(f"{name} {shown(value, 40)}" for name, value in given if value is not None)
-    return Problem(kind, render_path(path), message + (f" (given: {sent})" if sent else ""))
+    return Problem(kind, render_path(path), message + (f" (given: {sent})" if sent else ""), path)
 
 
 def _cut(text: str) -> str:

@@ -24,6 +24,8 @@ class Deployment:
     """Relaxable rules that this deployment does not apply."""
     strict_unknown: bool = False
     """Unknown members are refused."""
+    fields_only: bool = False
+    """Check the fields, and leave unknown members, normalisations and rules to the caller."""
 
 
 PLAIN: Final = Deployment()
@@ -38,6 +40,10 @@ class Rule:
     message: str
     fields: tuple[str, ...]
     """The members to blame, the first is the error's `param`; relative to the rule's schema."""
+    reads: tuple[str, ...] = ()
+    """Every member that the rule looks at."""
+    accepted: str = ""
+    """Members that obey the rule, as JSON; {repeat, times} stands for a long string or list."""
     profile: Deployment = PLAIN
     """The deployment under which the rule can be broken."""
     relaxable: bool = False
@@ -63,11 +69,17 @@ _RESPONSE_FORMAT: Final[dict[str, Rule]] = {
         "json-schema-needs-its-type",
         "json_schema must be given when type is json_schema, and only then",
         ("json_schema", "type"),
+        reads=("json_schema", "type"),
+        accepted='{"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}}',
     ),
 }
 _CONTENT_PART: Final[dict[str, Rule]] = {
     "part-has-its-own-payload": Rule(
-        "part-has-its-own-payload", "a content part carries exactly one payload, the one that its type names", ("type",)
+        "part-has-its-own-payload",
+        "a content part carries exactly one payload, the one that its type names",
+        ("type",),
+        reads=("audio_url", "image_url", "input_audio", "text", "type", "video_url"),
+        accepted='{"type": "text", "text": "hello"}',
     ),
 }
 _MESSAGE: Final[dict[str, Rule]] = {
@@ -75,10 +87,22 @@ _MESSAGE: Final[dict[str, Rule]] = {
         "tool-message-needs-call-id",
         "a message of role tool needs the tool_call_id that it answers",
         ("tool_call_id", "role"),
+        reads=("role", "tool_call_id"),
+        accepted='{"role": "tool", "content": "18", "tool_call_id": "call_1"}',
     ),
-    "content-required": Rule("content-required", "content must not be empty for this role", ("content", "role")),
+    "content-required": Rule(
+        "content-required",
+        "content must not be empty for this role",
+        ("content", "role"),
+        reads=("content", "role"),
+        accepted='{"role": "user", "content": "hello"}',
+    ),
     "assistant-content-or-tool-calls": Rule(
-        "assistant-content-or-tool-calls", "an assistant message needs content or tool_calls", ("content", "tool_calls")
+        "assistant-content-or-tool-calls",
+        "an assistant message needs content or tool_calls",
+        ("content", "tool_calls"),
+        reads=("content", "role", "tool_calls"),
+        accepted='{"role": "assistant", "content": "hello"}',
     ),
 }
 _CHAT_TEMPLATE_KWARGS: Final[dict[str, Rule]] = {
@@ -86,342 +110,528 @@ _CHAT_TEMPLATE_KWARGS: Final[dict[str, Rule]] = {
         "thinking-budget-needs-thinking",
         "thinking_budget cannot be combined with enable_thinking false",
         ("thinking_budget", "enable_thinking"),
+        reads=("enable_thinking", "thinking_budget"),
+        accepted='{"thinking_budget": 100, "enable_thinking": true}',
     ),
 }
 _CHAT_COMPLETION_REQUEST: Final[dict[str, Rule]] = {
     "best-of-at-least-n": Rule(
-        "best-of-at-least-n", "best_of must be at least n when both are given", ("best_of", "n")
+        "best-of-at-least-n",
+        "best_of must be at least n when both are given",
+        ("best_of", "n"),
+        reads=("best_of", "n", "stream", "use_beam_search"),
+        accepted='{"n": 2, "best_of": 3}',
     ),
     "stream-best-of-equals-n": Rule(
-        "stream-best-of-equals-n", "in a stream best_of must come with an equal n", ("best_of", "n")
+        "stream-best-of-equals-n",
+        "in a stream best_of must come with an equal n",
+        ("best_of", "n"),
+        reads=("best_of", "n", "stream", "use_beam_search"),
+        accepted='{"stream": true, "n": 2, "best_of": 2}',
     ),
-    "n-needs-temperature": Rule("n-needs-temperature", "n above 1 needs a temperature above 0", ("n", "temperature")),
+    "n-needs-temperature": Rule(
+        "n-needs-temperature",
+        "n above 1 needs a temperature above 0",
+        ("n", "temperature"),
+        reads=("n", "temperature", "use_beam_search"),
+        accepted='{"n": 2, "temperature": 0.7}',
+    ),
     "best-of-needs-temperature": Rule(
-        "best-of-needs-temperature", "best_of above 1 needs a temperature above 0", ("best_of", "temperature")
+        "best-of-needs-temperature",
+        "best_of above 1 needs a temperature above 0",
+        ("best_of", "temperature"),
+        reads=("best_of", "temperature", "use_beam_search"),
+        accepted='{"best_of": 2, "temperature": 0.7}',
     ),
     "beam-excludes-stop": Rule(
-        "beam-excludes-stop", "beam search cannot be combined with stop", ("use_beam_search", "stop")
+        "beam-excludes-stop",
+        "beam search cannot be combined with stop",
+        ("use_beam_search", "stop"),
+        reads=("stop", "use_beam_search"),
+        accepted='{"use_beam_search": true, "n": 2}',
     ),
     "beam-excludes-stop-token-ids": Rule(
         "beam-excludes-stop-token-ids",
         "beam search cannot be combined with stop_token_ids",
         ("use_beam_search", "stop_token_ids"),
+        reads=("stop_token_ids", "use_beam_search"),
+        accepted='{"use_beam_search": true, "stop_token_ids": []}',
     ),
     "top-logprobs-needs-logprobs": Rule(
         "top-logprobs-needs-logprobs",
         "top_logprobs above 0 needs logprobs true or absent",
         ("top_logprobs", "logprobs"),
+        reads=("logprobs", "top_logprobs"),
+        accepted='{"top_logprobs": 2}',
     ),
     "stop-total-length": Rule(
-        "stop-total-length", "the stop strings together must not exceed 32768 characters", ("stop",)
+        "stop-total-length",
+        "the stop strings together must not exceed 32768 characters",
+        ("stop",),
+        reads=("stop",),
+        accepted='{"stop": ["END", "STOP"]}',
     ),
     "messages-total-length": Rule(
-        "messages-total-length", "the text of all messages together must not exceed 4194304 characters", ("messages",)
+        "messages-total-length",
+        "the text of all messages together must not exceed 4194304 characters",
+        ("messages",),
+        reads=("messages",),
+        accepted='{"messages": [{"role": "user", "content": "hello"}]}',
     ),
     "tool-choice-needs-tools": Rule(
-        "tool-choice-needs-tools", "this tool_choice needs tools", ("tool_choice", "tools")
+        "tool-choice-needs-tools",
+        "this tool_choice needs tools",
+        ("tool_choice", "tools"),
+        reads=("tool_choice", "tools"),
+        accepted='{"tool_choice": "required", "tools": [{"type": "function", "function": {"name": "get_time"}}]}',
     ),
     "tool-choice-names-a-tool": Rule(
-        "tool-choice-names-a-tool", "tool_choice must name one of the tools", ("tool_choice", "tools")
+        "tool-choice-names-a-tool",
+        "tool_choice must name one of the tools",
+        ("tool_choice", "tools"),
+        reads=("tool_choice", "tools"),
+        accepted='{"tool_choice": {"type": "function", "function": {"name": "get_time"}}, "tools": [{"type": "function", "function": {"name": "get_time"}}]}',
     ),
-    "tool-names-unique": Rule("tool-names-unique", "every tool needs a name of its own", ("tools",)),
+    "tool-names-unique": Rule(
+        "tool-names-unique",
+        "every tool needs a name of its own",
+        ("tools",),
+        reads=("tools",),
+        accepted='{"tools": [{"type": "function", "function": {"name": "get_time"}}, {"type": "function", "function": {"name": "get_date"}}]}',
+    ),
     "tools-exclude-stop": Rule(
-        "tools-exclude-stop", "tools cannot be combined with stop", ("stop", "tools"), relaxable=True
+        "tools-exclude-stop",
+        "tools cannot be combined with stop",
+        ("stop", "tools"),
+        reads=("stop", "tool_choice", "tools"),
+        accepted='{"tools": [{"type": "function", "function": {"name": "get_time"}}], "tool_choice": "none", "stop": "END"}',
+        relaxable=True,
     ),
     "tools-exclude-stop-token-ids": Rule(
         "tools-exclude-stop-token-ids",
         "tools cannot be combined with stop_token_ids",
         ("stop_token_ids", "tools"),
+        reads=("stop_token_ids", "tool_choice", "tools"),
+        accepted='{"tools": [{"type": "function", "function": {"name": "get_time"}}], "stop_token_ids": []}',
         relaxable=True,
     ),
     "tools-exclude-include-stop-str": Rule(
         "tools-exclude-include-stop-str",
         "tools cannot be combined with include_stop_str_in_output",
         ("include_stop_str_in_output", "tools"),
+        reads=("include_stop_str_in_output", "tool_choice", "tools"),
+        accepted='{"tools": [{"type": "function", "function": {"name": "get_time"}}], "include_stop_str_in_output": false}',
         relaxable=True,
     ),
     "tools-exclude-n": Rule(
-        "tools-exclude-n", "tools cannot be combined with n above 1", ("n", "tools"), relaxable=True
+        "tools-exclude-n",
+        "tools cannot be combined with n above 1",
+        ("n", "tools"),
+        reads=("n", "tool_choice", "tools"),
+        accepted='{"tools": [{"type": "function", "function": {"name": "get_time"}}], "n": 1}',
+        relaxable=True,
     ),
     "tools-exclude-best-of": Rule(
-        "tools-exclude-best-of", "tools cannot be combined with best_of above 1", ("best_of", "tools"), relaxable=True
+        "tools-exclude-best-of",
+        "tools cannot be combined with best_of above 1",
+        ("best_of", "tools"),
+        reads=("best_of", "tool_choice", "tools"),
+        accepted='{"tools": [{"type": "function", "function": {"name": "get_time"}}], "best_of": 1}',
+        relaxable=True,
     ),
     "tools-exclude-beams": Rule(
-        "tools-exclude-beams", "tools cannot be combined with beam search", ("use_beam_search", "tools"), relaxable=True
+        "tools-exclude-beams",
+        "tools cannot be combined with beam search",
+        ("use_beam_search", "tools"),
+        reads=("tool_choice", "tools", "use_beam_search"),
+        accepted='{"tools": [{"type": "function", "function": {"name": "get_time"}}], "use_beam_search": false}',
+        relaxable=True,
     ),
     "tools-exclude-logprobs": Rule(
         "tools-exclude-logprobs",
         "tools cannot be combined with logprobs or top_logprobs",
         ("logprobs", "top_logprobs", "tools"),
+        reads=("logprobs", "tool_choice", "tools"),
+        accepted='{"tools": [{"type": "function", "function": {"name": "get_time"}}], "logprobs": false}',
         relaxable=True,
     ),
     "max-tokens-agree": Rule(
         "max-tokens-agree",
         "max_tokens and max_completion_tokens mean the same and must be equal when both are given",
         ("max_completion_tokens", "max_tokens"),
+        reads=("max_completion_tokens", "max_tokens"),
+        accepted='{"max_tokens": 7, "max_completion_tokens": 7}',
     ),
     "prefix-cache-excludes-logprobs": Rule(
         "prefix-cache-excludes-logprobs",
         "a deployment with prefix_cache refuses logprobs and top_logprobs",
         ("logprobs", "top_logprobs"),
+        reads=("logprobs",),
+        accepted='{"logprobs": false}',
         profile=Deployment(features=frozenset(["prefix_cache"])),
     ),
     "splitfuse-excludes-logprobs": Rule(
         "splitfuse-excludes-logprobs",
         "a deployment with splitfuse refuses logprobs and top_logprobs",
         ("logprobs", "top_logprobs"),
+        reads=("logprobs",),
+        accepted='{"logprobs": false}',
         profile=Deployment(features=frozenset(["splitfuse"])),
     ),
     "parallel-decoding-excludes-n": Rule(
         "parallel-decoding-excludes-n",
         "a deployment with parallel_decoding refuses n above 1",
         ("n",),
+        reads=("n",),
+        accepted='{"n": 1}',
         profile=Deployment(features=frozenset(["parallel_decoding"])),
     ),
     "parallel-decoding-excludes-best-of": Rule(
         "parallel-decoding-excludes-best-of",
         "a deployment with parallel_decoding refuses best_of above 1",
         ("best_of",),
+        reads=("best_of",),
+        accepted='{"best_of": 1}',
         profile=Deployment(features=frozenset(["parallel_decoding"])),
     ),
     "parallel-decoding-excludes-beams": Rule(
         "parallel-decoding-excludes-beams",
         "a deployment with parallel_decoding refuses beam search",
         ("use_beam_search",),
+        reads=("use_beam_search",),
+        accepted='{"use_beam_search": false}',
         profile=Deployment(features=frozenset(["parallel_decoding"])),
     ),
     "parallel-decoding-excludes-logprobs": Rule(
         "parallel-decoding-excludes-logprobs",
         "a deployment with parallel_decoding refuses logprobs and top_logprobs",
         ("logprobs", "top_logprobs"),
+        reads=("logprobs",),
+        accepted='{"logprobs": false}',
         profile=Deployment(features=frozenset(["parallel_decoding"])),
     ),
     "mtp-excludes-n": Rule(
         "mtp-excludes-n",
         "a deployment with mtp refuses n above 1",
         ("n",),
+        reads=("n",),
+        accepted='{"n": 1}',
         profile=Deployment(features=frozenset(["mtp"])),
     ),
     "mtp-excludes-best-of": Rule(
         "mtp-excludes-best-of",
         "a deployment with mtp refuses best_of above 1",
         ("best_of",),
+        reads=("best_of",),
+        accepted='{"best_of": 1}',
         profile=Deployment(features=frozenset(["mtp"])),
     ),
     "mtp-excludes-beams": Rule(
         "mtp-excludes-beams",
         "a deployment with mtp refuses beam search",
         ("use_beam_search",),
+        reads=("use_beam_search",),
+        accepted='{"use_beam_search": false}',
         profile=Deployment(features=frozenset(["mtp"])),
     ),
     "mtp-excludes-response-format": Rule(
         "mtp-excludes-response-format",
         "a deployment with mtp refuses response_format of a type other than text",
         ("response_format",),
+        reads=("response_format",),
+        accepted='{"response_format": {"type": "text"}}',
         profile=Deployment(features=frozenset(["mtp"])),
     ),
     "deepseek-excludes-n": Rule(
         "deepseek-excludes-n",
         "a DeepSeek deployment refuses n above 1",
         ("n",),
+        reads=("n",),
+        accepted='{"n": 1}',
         profile=Deployment(model_type="deepseek"),
     ),
     "deepseek-excludes-best-of": Rule(
         "deepseek-excludes-best-of",
         "a DeepSeek deployment refuses best_of above 1",
         ("best_of",),
+        reads=("best_of",),
+        accepted='{"best_of": 1}',
         profile=Deployment(model_type="deepseek"),
     ),
     "deepseek-excludes-beams": Rule(
         "deepseek-excludes-beams",
         "a DeepSeek deployment refuses beam search",
         ("use_beam_search",),
+        reads=("use_beam_search",),
+        accepted='{"use_beam_search": false}',
         profile=Deployment(model_type="deepseek"),
     ),
     "pd-excludes-n": Rule(
         "pd-excludes-n",
         "a deployment with separate prefill and decode nodes (pd) refuses n above 1",
         ("n",),
+        reads=("n",),
+        accepted='{"n": 1}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "pd-excludes-best-of": Rule(
         "pd-excludes-best-of",
         "a deployment with separate prefill and decode nodes (pd) refuses best_of above 1",
         ("best_of",),
+        reads=("best_of",),
+        accepted='{"best_of": 1}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "pd-excludes-beams": Rule(
         "pd-excludes-beams",
         "a deployment with separate prefill and decode nodes (pd) refuses beam search",
         ("use_beam_search",),
+        reads=("use_beam_search",),
+        accepted='{"use_beam_search": false}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "pd-excludes-logprobs": Rule(
         "pd-excludes-logprobs",
         "a deployment with separate prefill and decode nodes (pd) refuses logprobs and top_logprobs",
         ("logprobs", "top_logprobs"),
+        reads=("logprobs",),
+        accepted='{"logprobs": false}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "pd-excludes-stop": Rule(
         "pd-excludes-stop",
         "a deployment with separate prefill and decode nodes (pd) refuses stop on chat",
         ("stop",),
+        reads=("stop",),
+        accepted='{"stop": []}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "pd-excludes-stop-token-ids": Rule(
         "pd-excludes-stop-token-ids",
         "a deployment with separate prefill and decode nodes (pd) refuses stop_token_ids on chat",
         ("stop_token_ids",),
+        reads=("stop_token_ids",),
+        accepted='{"stop_token_ids": []}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "pd-excludes-include-stop-str": Rule(
         "pd-excludes-include-stop-str",
         "a deployment with separate prefill and decode nodes (pd) refuses include_stop_str_in_output on chat",
         ("include_stop_str_in_output",),
+        reads=("include_stop_str_in_output",),
+        accepted='{"include_stop_str_in_output": false}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "reasoning-excludes-stop": Rule(
         "reasoning-excludes-stop",
         "a deployment that parses reasoning refuses stop",
         ("stop",),
+        reads=("stop",),
+        accepted='{"stop": []}',
         profile=Deployment(features=frozenset(["reasoning"])),
     ),
     "reasoning-excludes-include-stop-str": Rule(
         "reasoning-excludes-include-stop-str",
         "a deployment that parses reasoning refuses include_stop_str_in_output",
         ("include_stop_str_in_output",),
+        reads=("include_stop_str_in_output",),
+        accepted='{"include_stop_str_in_output": false}',
         profile=Deployment(features=frozenset(["reasoning"])),
     ),
 }
 _COMPLETION_REQUEST: Final[dict[str, Rule]] = {
     "best-of-at-least-n": Rule(
-        "best-of-at-least-n", "best_of must be at least n when both are given", ("best_of", "n")
+        "best-of-at-least-n",
+        "best_of must be at least n when both are given",
+        ("best_of", "n"),
+        reads=("best_of", "n", "stream", "use_beam_search"),
+        accepted='{"n": 2, "best_of": 3}',
     ),
     "stream-best-of-equals-n": Rule(
-        "stream-best-of-equals-n", "in a stream best_of must come with an equal n", ("best_of", "n")
+        "stream-best-of-equals-n",
+        "in a stream best_of must come with an equal n",
+        ("best_of", "n"),
+        reads=("best_of", "n", "stream", "use_beam_search"),
+        accepted='{"stream": true, "n": 2, "best_of": 2}',
     ),
-    "n-needs-temperature": Rule("n-needs-temperature", "n above 1 needs a temperature above 0", ("n", "temperature")),
+    "n-needs-temperature": Rule(
+        "n-needs-temperature",
+        "n above 1 needs a temperature above 0",
+        ("n", "temperature"),
+        reads=("n", "temperature", "use_beam_search"),
+        accepted='{"n": 2, "temperature": 0.7}',
+    ),
     "best-of-needs-temperature": Rule(
-        "best-of-needs-temperature", "best_of above 1 needs a temperature above 0", ("best_of", "temperature")
+        "best-of-needs-temperature",
+        "best_of above 1 needs a temperature above 0",
+        ("best_of", "temperature"),
+        reads=("best_of", "temperature", "use_beam_search"),
+        accepted='{"best_of": 2, "temperature": 0.7}',
     ),
     "beam-excludes-stop": Rule(
-        "beam-excludes-stop", "beam search cannot be combined with stop", ("use_beam_search", "stop")
+        "beam-excludes-stop",
+        "beam search cannot be combined with stop",
+        ("use_beam_search", "stop"),
+        reads=("stop", "use_beam_search"),
+        accepted='{"use_beam_search": true, "n": 2}',
     ),
     "stop-total-length": Rule(
-        "stop-total-length", "the stop strings together must not exceed 32768 characters", ("stop",)
+        "stop-total-length",
+        "the stop strings together must not exceed 32768 characters",
+        ("stop",),
+        reads=("stop",),
+        accepted='{"stop": ["END", "STOP"]}',
     ),
     "prefix-cache-excludes-logprobs": Rule(
         "prefix-cache-excludes-logprobs",
         "a deployment with prefix_cache refuses logprobs",
         ("logprobs",),
+        reads=("logprobs",),
+        accepted='{"logprobs": null}',
         profile=Deployment(features=frozenset(["prefix_cache"])),
     ),
     "splitfuse-excludes-logprobs": Rule(
         "splitfuse-excludes-logprobs",
         "a deployment with splitfuse refuses logprobs",
         ("logprobs",),
+        reads=("logprobs",),
+        accepted='{"logprobs": null}',
         profile=Deployment(features=frozenset(["splitfuse"])),
     ),
     "parallel-decoding-excludes-n": Rule(
         "parallel-decoding-excludes-n",
         "a deployment with parallel_decoding refuses n above 1",
         ("n",),
+        reads=("n",),
+        accepted='{"n": 1}',
         profile=Deployment(features=frozenset(["parallel_decoding"])),
     ),
     "parallel-decoding-excludes-best-of": Rule(
         "parallel-decoding-excludes-best-of",
         "a deployment with parallel_decoding refuses best_of above 1",
         ("best_of",),
+        reads=("best_of",),
+        accepted='{"best_of": 1}',
         profile=Deployment(features=frozenset(["parallel_decoding"])),
     ),
     "parallel-decoding-excludes-beams": Rule(
         "parallel-decoding-excludes-beams",
         "a deployment with parallel_decoding refuses beam search",
         ("use_beam_search",),
+        reads=("use_beam_search",),
+        accepted='{"use_beam_search": false}',
         profile=Deployment(features=frozenset(["parallel_decoding"])),
     ),
     "parallel-decoding-excludes-logprobs": Rule(
         "parallel-decoding-excludes-logprobs",
         "a deployment with parallel_decoding refuses logprobs",
         ("logprobs",),
+        reads=("logprobs",),
+        accepted='{"logprobs": null}',
         profile=Deployment(features=frozenset(["parallel_decoding"])),
     ),
     "mtp-excludes-n": Rule(
         "mtp-excludes-n",
         "a deployment with mtp refuses n above 1",
         ("n",),
+        reads=("n",),
+        accepted='{"n": 1}',
         profile=Deployment(features=frozenset(["mtp"])),
     ),
     "mtp-excludes-best-of": Rule(
         "mtp-excludes-best-of",
         "a deployment with mtp refuses best_of above 1",
         ("best_of",),
+        reads=("best_of",),
+        accepted='{"best_of": 1}',
         profile=Deployment(features=frozenset(["mtp"])),
     ),
     "mtp-excludes-beams": Rule(
         "mtp-excludes-beams",
         "a deployment with mtp refuses beam search",
         ("use_beam_search",),
+        reads=("use_beam_search",),
+        accepted='{"use_beam_search": false}',
         profile=Deployment(features=frozenset(["mtp"])),
     ),
     "mtp-excludes-response-format": Rule(
         "mtp-excludes-response-format",
         "a deployment with mtp refuses response_format of a type other than text",
         ("response_format",),
+        reads=("response_format",),
+        accepted='{"response_format": {"type": "text"}}',
         profile=Deployment(features=frozenset(["mtp"])),
     ),
     "deepseek-excludes-n": Rule(
         "deepseek-excludes-n",
         "a DeepSeek deployment refuses n above 1",
         ("n",),
+        reads=("n",),
+        accepted='{"n": 1}',
         profile=Deployment(model_type="deepseek"),
     ),
     "deepseek-excludes-best-of": Rule(
         "deepseek-excludes-best-of",
         "a DeepSeek deployment refuses best_of above 1",
         ("best_of",),
+        reads=("best_of",),
+        accepted='{"best_of": 1}',
         profile=Deployment(model_type="deepseek"),
     ),
     "deepseek-excludes-beams": Rule(
         "deepseek-excludes-beams",
         "a DeepSeek deployment refuses beam search",
         ("use_beam_search",),
+        reads=("use_beam_search",),
+        accepted='{"use_beam_search": false}',
         profile=Deployment(model_type="deepseek"),
     ),
     "pd-excludes-n": Rule(
         "pd-excludes-n",
         "a deployment with separate prefill and decode nodes (pd) refuses n above 1",
         ("n",),
+        reads=("n",),
+        accepted='{"n": 1}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "pd-excludes-best-of": Rule(
         "pd-excludes-best-of",
         "a deployment with separate prefill and decode nodes (pd) refuses best_of above 1",
         ("best_of",),
+        reads=("best_of",),
+        accepted='{"best_of": 1}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "pd-excludes-beams": Rule(
         "pd-excludes-beams",
         "a deployment with separate prefill and decode nodes (pd) refuses beam search",
         ("use_beam_search",),
+        reads=("use_beam_search",),
+        accepted='{"use_beam_search": false}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "pd-excludes-logprobs": Rule(
         "pd-excludes-logprobs",
         "a deployment with separate prefill and decode nodes (pd) refuses logprobs",
         ("logprobs",),
+        reads=("logprobs",),
+        accepted='{"logprobs": null}',
         profile=Deployment(features=frozenset(["pd"])),
     ),
     "reasoning-excludes-stop": Rule(
         "reasoning-excludes-stop",
         "a deployment that parses reasoning refuses stop",
         ("stop",),
+        reads=("stop",),
+        accepted='{"stop": []}',
         profile=Deployment(features=frozenset(["reasoning"])),
     ),
     "reasoning-excludes-include-stop-str": Rule(
         "reasoning-excludes-include-stop-str",
         "a deployment that parses reasoning refuses include_stop_str_in_output",
         ("include_stop_str_in_output",),
+        reads=("include_stop_str_in_output",),
+        accepted='{"include_stop_str_in_output": false}',
         profile=Deployment(features=frozenset(["reasoning"])),
     ),
 }

@@ -79,7 +79,7 @@ class LimitsMiddleware:
             raise headers_too_large(self._limit.max_header_bytes)
         for name, value in headers:
             if name == b"content-type":
-                if not _is_json(value):
+                if not is_json(value):
                     problem = Problem(415, "media_type", "The Content-Type must be application/json", "Content-Type")
                 continue
             if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
@@ -126,6 +126,6 @@ def _refusing(problem: Problem) -> Receive:
     return receive
 
 
-def _is_json(content_type: bytes) -> bool:
+def is_json(content_type: bytes) -> bool:
     """Whether a media type is JSON, in any letter case; an empty one counts as absent. JSON has no parameters."""
     return content_type.partition(b";")[0].strip().lower() in (_JSON, b"")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -12,10 +13,13 @@ import yaml
 from tools.generate.shapes import Contract, Operation
 from tools.generate.write import render
 
+_EVENTS = "text/event-stream"
+
 
 def operations_source(contract: Contract) -> str:
     """The text of operations.py, not yet formatted."""
-    return render("operations.py.j2", operations=[_operation(operation) for operation in contract.operations])
+    operations = [_operation(operation) for operation in contract.operations]
+    return render("operations.py.j2", operations=operations, classes=_classes)
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
@@ -28,7 +32,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         if answer.status >= 400:
             errors.setdefault(body, []).append(answer.status)
         else:
-            name = "Stream" if answer.media == "text/event-stream" else _title(answer.status)
+            name = "Stream" if answer.media == _EVENTS else _title(answer.status)
             answers.append({"name": name, "status": [answer.status], "body": body, "media": answer.media})
     for index, (body, statuses) in enumerate(errors.items()):
         unique = "Error" if index == 0 else _title(statuses[0])
@@ -37,8 +41,15 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "id": operation.id, "name": "".join(part.title() for part in operation.id.split("_")),
         "route": f"{operation.method.upper()} {operation.path}", "summary": operation.summary,
         "request": operation.request, "parameters": operation.parameters, "query": operation.query, "answers": answers,
-        "plane": operation.plane,
+        "plane": operation.plane, "method": operation.method.upper(), "path": operation.path,
+        "whole": {answer.status: answer.models for answer in operation.answers if answer.media != _EVENTS},
+        "events": [name for answer in operation.answers if answer.media == _EVENTS for name in answer.models],
     }  # fmt: skip
+
+
+def _classes(names: Sequence[str]) -> str:
+    """A tuple of models as source."""
+    return f"({', '.join(f'models.{name}' for name in names)}{',' * (len(names) == 1)})"
 
 
 def _title(status: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Container, Iterator
 
@@ -21,7 +22,7 @@ def rules_source(contract: Contract, template: str = "rules.py.j2") -> str:
         normal=_with(contract, lambda model: bool(model.normalise)),
         source=lambda cel, model: compile_rule(cel, contract, model.name).source,
         descend=_descend,
-        entry=_entry,
+        entry=lambda rule, model: _entry(rule, model, contract),
         snake=snake,
         int32="-2147483648 <= value <= 2147483647",
     )
@@ -32,11 +33,14 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def _entry(rule: Rule) -> str:
+def _entry(rule: Rule, model: Model, contract: Contract) -> str:
     """An entry of a schema's table of rules."""
     texts = {key: f"frozenset({v})" if isinstance(v, list) else repr(v) for key, v in rule.profile.items()}
     words = ", ".join(f"{key}={text}" for key, text in texts.items())
-    more = f", profile=Deployment({words})" * bool(words) + ", relaxable=True" * rule.relaxable
+    reads = compile_rule(rule.cel, contract, model.name).fields
+    accepted = json.dumps(contract.document.at(rule.where)["example_ok"], ensure_ascii=False)
+    more = f", reads={reads!r}, accepted={accepted!r}"
+    more += f", profile=Deployment({words})" * bool(words) + ", relaxable=True" * rule.relaxable
     return f"{rule.id!r}: Rule({rule.id!r}, {rule.message!r}, {rule.fields!r}{more})"
 
 
