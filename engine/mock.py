@@ -14,7 +14,7 @@ from engine.mock_orders import MockOrders
 from engine.stats import ExecutorStats
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.tokenizer import TextTokenizer
-from engine.types import FinishReason, ModelInfo, Request, StepToken
+from engine.types import FinishReason, GrammarError, ModelInfo, Request, StepToken
 
 Replies = Callable[[str], str | None]
 """From a prompt's text to what is written, control tokens as text; None for made-up text."""
@@ -101,7 +101,9 @@ class MockExecutor:
         return None
 
     def prepared(self, request: Request) -> bool:
-        """Always: where a grammar allows no made-up text, there is a text to write instead."""
+        """Always. Raises GrammarError for a grammar: the mock is told a text under it instead."""
+        if request.grammar is not None:
+            raise GrammarError("The mock cannot hold answers to a grammar.")
         return True
 
     def can_admit(self, request: Request) -> bool:
