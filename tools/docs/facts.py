@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tools.generate.fields import openai_shape, words
+from tools.generate.fields import words
 from tools.generate.load import Where
-from tools.generate.shapes import Contract, Member, Shape
+from tools.generate.shapes import Contract, Member, Shape, openai_shape
 
 
 @dataclass(frozen=True)
