@@ -343,3 +343,14 @@ def test_an_output_that_cannot_be_written_is_a_message(tmp_path: Path, capsys: A
     (tmp_path / "b.json").write_text(json.dumps(CHAT))
     assert main(["check", str(tmp_path / "b.json"), "--output", str(tmp_path)]) == 2
     assert "Is a directory" in capsys.readouterr().err
+
+
+def test_the_readme_shows_what_the_command_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """The example's output, line by line."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    shown = readme.split("$ .venv/bin/mindspec check requests.jsonl\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    second = {"model": "mock", "prompt": "Once", "n": 2, "best_of": 1, "top_p": 0}
+    Path("requests.jsonl").write_text(f"{json.dumps(STREAMED)}\n{json.dumps(second)}\n")
+    assert main(["check", "requests.jsonl"]) == 1
+    assert capsys.readouterr().out == shown
