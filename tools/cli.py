@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from handlers.exit_codes import CRASH_LOOP
 from tools.access_options import access_of, add_access, tls_of
+from tools.check.command import add_check
 from tools.config.command_line import add_config
 from tools.docs.command import add_docs
 from tools.link_options import add_links, links_of
@@ -218,6 +219,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
 
     add_config(commands)
     add_proxy(commands)
+    add_check(commands)
     add_docs(commands)
 
     bench = commands.add_parser("bench", help="compare servers under load")
