@@ -26,6 +26,8 @@ MAX_HEAD_BYTES: Final = 256 * 1024
 """Of an answer's head."""
 _ABOUT: Final = ("HEAD", "OPTIONS")
 """Methods that ask about a path, of which the contract says nothing."""
+_BEGINNING_BYTES: Final = 400
+"""Of an answer, in which its id stands if anywhere."""
 _UNPACKED: Final = ("gzip", "x-gzip", "deflate")
 
 
@@ -68,6 +70,7 @@ class Exchange:
         self._stream: Stream | None = None
         self._answer: bytearray | None = None
         self._unpack: zlib._Decompress | None = None
+        self._beginning = b""
         self._id: str | None = next((value for name, value in self._headers.items() if name.lower() == "req-id"), None)
 
     # --- the request
@@ -113,9 +116,9 @@ class Exchange:
         try:
             self._events(time_s)
         except h11.RemoteProtocolError:
-            found = self._stream.end() if self._stream is not None else []
+            law = "answer-whole" if self._stream is None or self._stream.done else "stream-done-last"
             message = "the server ended the connection in the middle of the answer"
-            self._tell(time_s, "server", found or [broken("answer-whole", None, message)])
+            self._tell(time_s, "server", [broken(law, None, message)])
 
     def _events(self, time_s: float) -> bytes:
         while not self.answered:
@@ -173,14 +176,19 @@ class Exchange:
             before = self._stream.events
             found = self._stream.feed(data)
             self._bench.report.counts["events"] += self._stream.events - before
-            if self._id is None and self._stream.events:
-                self._id = _id_in(data)
+            self._look_for_id(data)
             self._tell(time_s, "server", found)
         elif self._answer is not None:
             self._answer += data
             if len(self._answer) > MAX_ANSWER_BYTES:
                 self._bench.report.counts["answers not judged, since they are too long"] += 1
                 self._answer = None
+
+    def _look_for_id(self, data: bytes) -> None:
+        """Find the answer's id in its first bytes."""
+        if self._id is None and len(self._beginning) < _BEGINNING_BYTES:
+            self._beginning += data[:_BEGINNING_BYTES]
+            self._id = _id_in(self._beginning.decode("utf-8", "replace"))
 
     def _give_up(self, time_s: float, found: list[Breach]) -> None:
         self._stream = self._answer = None
@@ -194,7 +202,7 @@ class Exchange:
             self._tell(time_s, "server", self._stream.end())
         elif self._answer is not None and self._asked is not None:
             body = bytes(self._answer)
-            self._id = self._id or _id_in(body)
+            self._look_for_id(body)
             self._tell(time_s, "server", self._bench.answers.body(self._asked, self._status, body))
 
     def _tell(self, time_s: float, side: Side, found: list[Breach]) -> None:
@@ -202,13 +210,11 @@ class Exchange:
             self._bench.report.tell(time_s, self.number, self._id, side, found)
 
 
-def _id_in(data: bytes) -> str | None:
+def _id_in(beginning: str) -> str | None:
     """The answer's id, at the beginning of a whole answer or of its first event."""
-    text = data[:300].decode("utf-8", "replace").removeprefix("data:").lstrip()
-    if not text.startswith('{"id":'):
-        return None
+    place = beginning.find('"id":')
     try:
-        found, _ = json.JSONDecoder().raw_decode(text[6:].lstrip())
+        found, _ = json.JSONDecoder().raw_decode(beginning[place + 5 :].lstrip()) if place >= 0 else (None, 0)
     except ValueError:
         return None
     return found[:256] if isinstance(found, str) else None
