@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from handlers.exit_codes import CRASH_LOOP
 from tools.access_options import access_of, add_access, tls_of
 from tools.config.command_line import add_config
+from tools.conform.options import add_conform
 from tools.link_options import add_links, links_of
 from tools.load.options import add_options
 from tools.server_options import (
@@ -207,6 +208,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     generate.set_defaults(run=_generate)
 
     add_config(commands)
+    add_conform(commands)
 
     bench = commands.add_parser("bench", help="compare servers under load")
     add_options(bench)
