@@ -11,6 +11,7 @@ from tools.conform.asking import Ask
 from tools.conform.errors import faults_of_form, read_error
 from tools.conform.law import Finding, Law, Skip, Tier, both
 from tools.conform.laws.bytes import post
+from tools.conform.replies import read
 from tools.conform.sides import COMPLETIONS, Side
 from tools.conform.wire import Exchange
 
@@ -47,6 +48,8 @@ def _longest_prompt(ask: Ask, side: Side) -> Iterator[Finding]:
     if stream.got.status != 424:
         yield Finding(f"a streamed prompt of {prompt + 1} tokens: {stream.got.status}, not 424", (stream,))
     longest = _ids(ask, prompt, max_tokens=1)
+    if longest.got.fault == "timeout":
+        raise Skip("the longest prompt takes longer than --timeout")
     if longest.got.status != 200:
         yield Finding(f"the longest prompt, {prompt} tokens: {longest.got.status}, not 200", (longest,))
 
@@ -56,7 +59,10 @@ def _room(ask: Ask, side: Side) -> Iterator[Finding]:
     left = 3
     if whole - left > prompt:
         raise Skip("prompts are limited well below the context")
-    reply = ask.reply(COMPLETIONS, prompt=[9] * (whole - left), max_tokens=10, temperature=0, ignore_eos=True)
+    exchange = _ids(ask, whole - left, ignore_eos=True)
+    if exchange.got.fault == "timeout":
+        raise Skip("a prompt that fills the context takes longer than --timeout")
+    reply = read(exchange)
     if (reply.completion_tokens, reply.only.finish) != (left, "length"):
         yield Finding(
             f"after a prompt of {whole - left} of {whole} tokens there is room for {left}, not "

@@ -192,7 +192,7 @@ def _far(side: Side, one: Reply, other: Reply) -> str | None:
 
 def _raw_later(ask: Ask, side: Side) -> Iterator[Finding]:
     """Later tokens, while two answers are the same: penalties on what was written do not show in the logprobs."""
-    fields = {"temperature": 0, "max_tokens": 16, **side.logprobs(side.most_top)}
+    fields = {"temperature": 1.0, "top_k": 1, "seed": 1, "max_tokens": 16, **side.logprobs(side.most_top)}
     plain = ask.reply(side, **fields)
     for name, value in (("presence_penalty", 2.0), ("frequency_penalty", 2.0), ("repetition_penalty", 1.8)):
         if ask.lacks(side, name):
@@ -241,7 +241,7 @@ LAWS: Final[list[Law]] = [
     *both("logprobs.raw", "The first token's logprobs do not depend on temperature, filters and penalties.", "logprobs",
           _raw_first, ("logprobs", "seed", "temperature")),
     *both("logprobs.raw-later", "Penalties on what was written do not show in logprobs.", "logprobs",
-          _raw_later, ("logprobs", "greedy")),
+          _raw_later, ("logprobs", "top_k")),
     Law("logprobs.turned-on.chat", "top_logprobs given alone turns logprobs on, 0 too.", "top_logprobs", _turned_on,
         _NEEDS, side=CHAT),
 ]  # fmt: skip

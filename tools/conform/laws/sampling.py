@@ -12,6 +12,9 @@ from tools.conform.law import Finding, Law, Skip, both
 from tools.conform.replies import Reply, Token
 from tools.conform.sides import CHAT, Side
 
+_PENALTIES: Final = ("presence_penalty", "frequency_penalty", "repetition_penalty")
+_LIKELIEST: Final[dict[str, Any]] = {"temperature": 1.0, "top_k": 1, "seed": 1}
+"""The likeliest token, while penalties count: at temperature 0 they do nothing."""
 _NEAR: Final = 0.02
 """Candidates closer than this may be taken for each other: logprobs and draws are rounded apart."""
 
@@ -22,7 +25,9 @@ def _likely(ask: Ask, side: Side, **fields: Any) -> Reply:
 
 def _fixed(ask: Ask, side: Side) -> Iterator[Finding]:
     plain = ask.reply(side, temperature=0, max_tokens=16)
-    for fields in ({"seed": 9}, {"top_p": 0.5}, {"top_k": 7}, {"seed": 2**63, "top_k": 2}):
+    others: list[dict[str, Any]] = [{"seed": 9}, {"top_p": 0.5}, {"top_k": 7}, {"seed": 2**63, "top_k": 2}]
+    others += [{name: 2.0} for name in _PENALTIES if ask.lacks(side, name) is None]
+    for fields in others:
         other = ask.reply(side, temperature=0, max_tokens=16, **fields)
         if other.texts != plain.texts:
             yield Finding(f"at temperature 0 {fields} changes the text", (plain.exchange, other.exchange))
@@ -78,9 +83,9 @@ def _heat(ask: Ask, side: Side) -> Iterator[Finding]:
 
 
 def _subtracting(ask: Ask, side: Side, name: str, once: bool) -> Iterator[Finding]:
-    """Greedy under a penalty: each token is the likeliest after the penalty is taken off those written before."""
+    """Under a penalty each token is the likeliest after the penalty is taken off those written before."""
     for value in (2.0, 1.0):
-        reply = _likely(ask, side, temperature=0, max_tokens=48, **_on(ask, side), **{name: value})
+        reply = _likely(ask, side, **{**_LIKELIEST, "max_tokens": 48, **_on(ask, side), name: value})
         written: Counter[str] = Counter()
         for place, token in enumerate(reply.only.tokens):
             best = max((_penalised(one.text, one.logprob, written, value, once), one.text) for one in _known(token))
@@ -119,12 +124,12 @@ def _frequency(ask: Ask, side: Side) -> Iterator[Finding]:
 
 
 def _changes(ask: Ask, side: Side) -> Iterator[Finding]:
-    fields: dict[str, Any] = {"temperature": 0, "max_tokens": 64, **_on(ask, side)}
+    fields: dict[str, Any] = {**_LIKELIEST, "max_tokens": 64, **_on(ask, side)}
     plain = ask.reply(side, **fields)
     words = plain.texts[0].split()
     if len(words) - len(set(words)) < 3:
         raise Skip("the model repeats nothing")
-    for name, value in (("presence_penalty", 2.0), ("frequency_penalty", 2.0), ("repetition_penalty", 2.0)):
+    for name, value in ((name, 2.0) for name in _PENALTIES):
         if ask.lacks(side, name):
             continue
         for more in ({}, {"stream": True}):
@@ -136,7 +141,7 @@ def _changes(ask: Ask, side: Side) -> Iterator[Finding]:
 
 def _first_free(ask: Ask, side: Side) -> Iterator[Finding]:
     """Presence and frequency count the output only, so the first token is as without them."""
-    fields = {**side.body(ask.target.model, "one two one two one two one two one"), "temperature": 0, "max_tokens": 1}
+    fields = {**side.body(ask.target.model, "one two one two one two one two one"), **_LIKELIEST, "max_tokens": 1}
     plain = ask.reply(side, **fields)
     for name in ("presence_penalty", "frequency_penalty"):
         if ask.lacks(side, name) is None:
@@ -148,7 +153,7 @@ def _first_free(ask: Ask, side: Side) -> Iterator[Finding]:
 def _prompt_counts(ask: Ask, side: Side) -> Iterator[Finding]:
     """A repetition penalty counts the prompt: a greedy first token that the prompt has gives way."""
     text = "the river the river the river the river the river the river the"
-    fields = {**side.body(ask.target.model, text), "temperature": 0, "max_tokens": 1}
+    fields = {**side.body(ask.target.model, text), **_LIKELIEST, "max_tokens": 1}
     plain = ask.reply(side, **fields)
     if plain.texts[0].strip() not in ("river", "the"):
         raise Skip("the model does not go on as the prompt does")
@@ -196,15 +201,15 @@ LAWS: Final[list[Law]] = [
     *both("sampling.temperature", "A higher temperature draws less likely tokens.", "temperature", _heat,
           ("temperature", "n", "logprobs", "weights")),
     *both("sampling.presence", "presence_penalty is taken once off what the answer has.", "presence_penalty", _presence,
-          ("presence_penalty", "logprobs", "greedy", "weights")),
+          ("presence_penalty", "logprobs", "top_k", "weights")),
     *both("sampling.frequency", "frequency_penalty is taken off for every time.", "frequency_penalty", _frequency,
-          ("frequency_penalty", "logprobs", "greedy", "weights")),
+          ("frequency_penalty", "logprobs", "top_k", "weights")),
     *both("sampling.penalties", "A large penalty changes a text that repeats itself.", "penalties", _changes,
-          ("greedy", "stream", "weights")),
+          ("top_k", "stream", "weights")),
     *both("sampling.first-token", "presence_penalty and frequency_penalty leave the first token alone.", "penalties",
-          _first_free, ("greedy",)),
+          _first_free, ("top_k",)),
     *both("sampling.prompt", "repetition_penalty counts the prompt.", "repetition_penalty", _prompt_counts,
-          ("greedy", "repetition_penalty", "weights")),
+          ("top_k", "repetition_penalty", "weights")),
     *both("sampling.defaults", "Sending the documented defaults changes nothing, unless the weights have others.",
           "defaults", _neutral, ("seed", "temperature")),
     *both("sampling.top-k-off", "No filter and a filter above the vocabulary are the same.", "top_k", _wide_filters,
