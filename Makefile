@@ -20,6 +20,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+# Tests that run JavaScript need Node and npm; where there is no npm they are skipped.
+NPM := $(shell command -v npm 2>/dev/null)
+INSTALLED_WEB := $(if $(NPM),tests/web/node_modules/.installed)
 NAME_ARGUMENTS = $(if $(MODEL_NAME),--model-name "$(MODEL_NAME)")
 SERVE_ARGUMENTS = --host "$(HOST)" --port "$(PORT)" $(if $(MODEL),--model "$(MODEL)") $(NAME_ARGUMENTS) $(ARGS)
 
@@ -38,8 +41,8 @@ mock: $(INSTALLED)  ## Serve the same contract with made-up text: no weights, re
 weights: $(INSTALLED)  ## Put the default model into the cache, once.
 	@$(BIN)/python -m tools.weights >/dev/null
 
-test: $(INSTALLED_DEV) weights  ## Run the tests: pytest over everything, with the default model.
-	@MINDSPEC_TEST_WEIGHTS=required $(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
+test: $(INSTALLED_DEV) $(INSTALLED_WEB) weights  ## Run the tests: pytest over everything, with the default model.
+	@MINDSPEC_TEST_WEIGHTS=required $(if $(NPM),MINDSPEC_TEST_WEB=required) $(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
 
 lint: $(INSTALLED_DEV)  ## Check style and types.
 	$(BIN)/ruff check .
@@ -53,7 +56,7 @@ check-generated: $(INSTALLED_DEV)  ## Fail when generated/ is not what spec/ giv
 	$(BIN)/mindspec generate --check
 
 clean:  ## Remove the environment and every build product; the cached weights stay.
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
+	rm -rf $(VENV) tests/web/node_modules build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
 	find engine generated handlers tools tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are written last: an interrupted installation starts again, a finished one costs nothing.
@@ -70,4 +73,9 @@ $(INSTALLED): pyproject.toml
 $(INSTALLED_DEV): $(INSTALLED)
 	@echo "install: the tools that tests and checks need"
 	@$(PIP) --editable ".[dev]"
+	@touch $@
+
+tests/web/node_modules/.installed: tests/web/package-lock.json
+	@echo "install: the JavaScript that tests need"
+	@cd tests/web && $(NPM) ci --loglevel=error
 	@touch $@

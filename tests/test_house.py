@@ -20,6 +20,9 @@ MAY_IMPORT = {
     "tools": {"tools", "handlers", "generated", "engine"},
 }
 GENERATED_MAY_IMPORT = {"generated", "pydantic", "pydantic_core"} | sys.stdlib_module_names
+CLIENT = ROOT / "tools" / "client" / "mindspec_client"
+CLIENT_MAY_IMPORT = {"pydantic", "pydantic_core", "hypothesis"} | sys.stdlib_module_names
+"""Its pytest plugin needs pytest besides; relative imports stay in the package."""
 MAX_LINES = 400
 TEXT_SUFFIXES = {"", ".py", ".md", ".toml", ".yaml", ".yml", ".json", ".jinja", ".j2", ".sh", ".txt", ".cfg", ".html"}
 
@@ -48,7 +51,8 @@ def tracked() -> list[Path]:
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
         paths = [ROOT / name for name in listed.stdout.split("\0") if name]
     else:
-        paths = [path for path in ROOT.rglob("*") if not any(part.startswith(".") for part in path.parts)]
+        hidden = (".", "node_modules")
+        paths = [path for path in ROOT.rglob("*") if not any(part.startswith(hidden) for part in path.parts)]
     return [path for path in paths if path.is_file()]
 
 
@@ -67,7 +71,7 @@ def room_of(path: Path) -> str:
 
 
 def is_generated(path: Path) -> bool:
-    return room_of(path) == "generated"
+    return room_of(path) == "generated" or path.is_relative_to(CLIENT / "contract")
 
 
 def tree_of(path: Path) -> ast.Module:
@@ -168,6 +172,14 @@ def mutated_constants(tree: ast.Module) -> list[str]:
 def test_imports_point_one_way(path: Path) -> None:
     """tools → handlers → generated and engine; engine needs nothing of ours, generated only pydantic."""
     assert wrong_imports(tree_of(path), room_of(path)) == []
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.is_relative_to(CLIENT)], ids=name_of)
+def test_the_client_needs_nothing_but_its_dependencies(path: Path) -> None:
+    """Nothing of this server, whose packages have the names that other projects give to their own folders."""
+    may = CLIENT_MAY_IMPORT | ({"pytest"} if path.name == "pytest_plugin.py" else set())
+    packages = {package for package, _ in imported_packages(tree_of(path), "pydantic")}
+    assert packages - may == set()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -313,5 +325,6 @@ def test_the_readme_names_every_make_target() -> None:
 
 def test_no_two_test_modules_share_a_name() -> None:
     """pytest imports test modules by their file's name alone, and refuses to collect the second of a pair."""
-    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name not in ("conftest.py", "__init__.py")]
+    paths = [path for path in (ROOT / "tests").rglob("*.py") if "node_modules" not in path.parts]
+    names = [path.name for path in paths if path.name not in ("conftest.py", "__init__.py")]
     assert sorted({name for name in names if names.count(name) > 1}) == []

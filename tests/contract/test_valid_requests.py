@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from wire import CHAT, COMPLETIONS, JSON_TYPE, ClientFor
 
-from tools.contract.strategy import contract_of, valid_requests
+from tools.contract.committed import contract_of
+from tools.contract.strategy import valid_requests
 
 SPEC = Path(__file__).parents[2] / "spec" / "openapi.yaml"
 SCHEMAS = yaml.safe_load(SPEC.read_text(encoding="utf-8"))["components"]["schemas"]

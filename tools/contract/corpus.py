@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,8 +12,7 @@ from typing import Any
 from tools.contract.package import Judge, Package
 from tools.contract.search import ABSENT, Owner, Path, Search, concrete, get, render_path
 from tools.contract.values import Value, boundary, compress, expand
-from tools.generate.fields import openai_shape
-from tools.generate.shapes import Contract, Rule
+from tools.generate.shapes import Contract, Rule, openai_shape
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,19 @@ def load_corpus(path: FilePath) -> list[Case]:
     return [Case(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))["cases"]]
 
 
-def dump(cases: list[Case]) -> str:
-    """The text of corpus.json: one case a line, empty members left out."""
+def dump(cases: list[Case], spec_version: str) -> str:
+    """The text of corpus.json: its version, then one case a line, empty members left out.
+
+    The version is the spec's with a hash of the cases, so that two corpora of one version are equal.
+    """
     entries = [
         {key: value for key, value in asdict(case).items() if key == "body" or value not in ("", None, {})}
         for case in cases
     ]
     lines = ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in entries)
+    version = f"{spec_version}+{hashlib.sha256(lines.encode()).hexdigest()[:12]}"
     note = "Generated from the spec; do not edit. {repeat, times} stands for a long string or list."
-    return f'{{"note": {json.dumps(note)},\n "cases": [\n{lines}\n]}}\n'
+    return f'{{"note": {json.dumps(note)},\n "version": {json.dumps(version)},\n "cases": [\n{lines}\n]}}\n'
 
 
 def build(contract: Contract, package: Package) -> tuple[list[Case], list[str]]:

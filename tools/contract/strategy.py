@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path as FilePath
 from typing import Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from tools.contract.committed import PACKAGE, contract_of
 from tools.contract.package import Judge, Package
 from tools.contract.search import ABSENT, Path, Search
 from tools.contract.values import SHORT, boundary
-from tools.generate.load import load
-from tools.generate.shapes import Contract, Member, Shape, read, refused_values
+from tools.generate.shapes import Contract, Member, Shape, refused_values
 
-SPEC = FilePath(__file__).resolve().parent.parent.parent / "spec" / "openapi.yaml"
 MOST_REPAIRS = 20
 """Members that are changed in one drawn request before it is given up."""
-
-
-@lru_cache(maxsize=4)
-def contract_of(spec: FilePath) -> Contract:
-    """The contract of a spec file, read once."""
-    return read(load(spec))
 
 
 def valid_requests(
@@ -37,12 +28,8 @@ def valid_requests(
         contract: the spec, read; None for the committed one.
         package: the generated package that judges the bodies; None for the committed one.
     """
-    contract = contract or contract_of(SPEC)
-    request = next(known.request for known in contract.operations if known.id == operation)
-    if request is None:
-        raise ValueError(f"{operation} takes no body")
-    search = Search(contract, Judge(package or Package("generated"), request))
-    bodies = _model(search, request)
+    search = search_of(operation, contract, package)
+    bodies = _model(search, search.judge.request)
 
     @st.composite
     def repaired(draw: st.DrawFn) -> dict[str, Any]:
@@ -51,6 +38,19 @@ def valid_requests(
         return body or {}
 
     return repaired()
+
+
+def search_of(operation: str, contract: Contract | None = None, package: Package | None = None) -> Search:
+    """A search in an operation's requests; the committed contract and package where none are given.
+
+    Raises:
+        ValueError: there is no such operation, or it takes no body.
+    """
+    contract = contract or contract_of()
+    request = next((known.request for known in contract.operations if known.id == operation), None)
+    if request is None:
+        raise ValueError(f"{operation} is no operation that takes a body")
+    return Search(contract, Judge(package or PACKAGE, request))
 
 
 def _model(search: Search, name: str) -> st.SearchStrategy[dict[str, Any]]:

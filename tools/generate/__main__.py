@@ -5,14 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.contract.corpus import build, dump
-from tools.contract.package import load_package
+from tools.contract.package import Package, load_package
+from tools.docs.older import older
+from tools.docs.publish import GUIDE, dumped, published
+from tools.docs.table import table
+from tools.generate.client import FOLDER as CLIENT
+from tools.generate.client import client_files
 from tools.generate.config import config_files
+from tools.generate.document import Finding, SpecError
 from tools.generate.fields import defaults_source, fields_source
 from tools.generate.lint import check_behaviour, check_fields
-from tools.generate.load import Finding, SpecError, load
+from tools.generate.load import load
 from tools.generate.models import models_source
 from tools.generate.operations import operations_source, routes_source
 from tools.generate.rules import rules_source
@@ -24,15 +31,34 @@ SPEC = ROOT / "spec" / "openapi.yaml"
 OUT = ROOT / "generated"
 CONFIG_SCHEMA = "config.schema.yaml"
 """The schema of the server's own configuration, where it lies beside the spec."""
-DOCUMENT = "config.md"
-"""Its documentation, which is written beside it."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """The text of every file that a spec gives, by name."""
+
+    files: dict[str, str]
+    """Those of ``generated/``."""
+    beside: dict[str, str]
+    """Tables for readers, which belong beside the spec."""
+    client: dict[str, str]
+    """Those of mindspec_client."""
 
 
 def generate(spec_path: Path) -> dict[str, str]:
-    """The text of every file that the spec gives, by name; nothing is written.
+    """The text of every file of ``generated/`` that the spec gives, by name; nothing is written.
 
-    Where a ``config.schema.yaml`` lies beside it, the files of that are among them. Its documentation, ``config.md``,
-    belongs beside the schema; see ``run``.
+    Raises:
+        SpecError: the spec is wrong; carries all findings.
+    """
+    return generate_all(spec_path).files
+
+
+def generate_all(spec_path: Path) -> Output:
+    """All that the spec gives; nothing is written.
+
+    Where a ``config.schema.yaml`` lies beside it, the files of that are among them; where a ``guide.md`` does, the
+    published documents.
 
     Raises:
         SpecError: the spec is wrong; carries all findings.
@@ -53,12 +79,23 @@ def generate(spec_path: Path) -> dict[str, str]:
     cases, wrong = build(contract, package)
     if wrong:
         raise SpecError(document.path, [Finding(1, f"the models do not follow the spec: {line}") for line in wrong])
-    files["corpus.json"] = dump(cases)
-    schema = spec_path.parent / CONFIG_SCHEMA
+    files["corpus.json"] = dump(cases, str(document.data["info"].get("version", "0")))
+    client, beside, schema = client_files(files, contract), {}, spec_path.parent / CONFIG_SCHEMA
     if schema.is_file():
-        more, files[DOCUMENT] = config_files(schema, files)
+        more, beside["config.md"] = config_files(schema, files)
         files.update(more)
-    return files
+    if (spec_path.parent / GUIDE).is_file():
+        files |= _for_readers(contract, package, spec_path.parent)
+        beside["parameters.md"] = table(contract)
+    return Output(files, beside, client)
+
+
+def _for_readers(contract: Contract, package: Package, folder: Path) -> dict[str, str]:
+    document = published(contract, package, folder)
+    return {
+        "openapi.json": dumped(document),
+        "openapi-3.0.json": dumped(older(document)),
+    }
 
 
 def _python(contract: Contract) -> dict[str, str]:
@@ -85,17 +122,19 @@ def run(spec_path: Path | str = SPEC, out_dir: Path | str = OUT, check: bool = F
     """
     out = Path(out_dir)
     try:
-        files = generate(Path(spec_path))
+        made = generate_all(Path(spec_path))
     except SpecError as error:
         count = f"{len(error.findings)} finding{'s' * (len(error.findings) != 1)}"
         print(f"{error}\n{count}; nothing was written", file=sys.stderr)
         return 1
-    document = {name: files.pop(name) for name in (DOCUMENT,) if name in files}
-    beside = Path(spec_path).parent
+    rooms = [(made.files, out), (made.beside, Path(spec_path).parent)]
+    client = out.parent / CLIENT
+    rooms += [(made.client, client)] if client.parent.is_dir() else []  # a spec elsewhere has no client package
     if not check:
-        print(f"{out}: {', '.join(write(files, out) + write(document, beside)) or 'nothing to change'}")
+        written = [name for files, folder in rooms for name in write(files, folder)]
+        print(f"{out}: {', '.join(dict.fromkeys(written)) or 'nothing to change'}")
         return 0
-    difference = "\n".join(filter(None, (drift(files, out), drift(document, beside))))
+    difference = "\n".join(filter(None, (drift(files, folder) for files, folder in rooms)))
     if difference:
         print(difference)
         print(f"{out} does not match {spec_path}; run `mindspec generate`", file=sys.stderr)

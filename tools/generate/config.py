@@ -12,9 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from tools.contract.package import Package, load_package
+from tools.generate.document import Document, SpecError, Where
 from tools.generate.fields import words
 from tools.generate.lint import HIGH, LOW, branches, check_rules
-from tools.generate.load import Document, SpecError, Where, load
+from tools.generate.load import load
 from tools.generate.models import models_source
 from tools.generate.rules import rules_source, snake
 from tools.generate.shapes import Contract, Member, Rule, Shape, read

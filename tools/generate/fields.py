@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from tools.generate.shapes import Branch, Contract, Shape, allowed_texts, refused_keys, refused_values
+from tools.generate.shapes import Branch, Contract, Shape, allowed_texts, openai_shape, refused_keys, refused_values
 from tools.generate.write import render
 
 _PHRASES = {"minimum": "at least", "exclusiveMinimum": "greater than", "maximum": "at most",
@@ -31,11 +30,6 @@ def defaults_source(contract: Contract) -> str:
     tables = {model.name: {member.name: member.schema["default"] for member in model.members.values()
                            if "default" in member.schema} for model in models}  # fmt: skip
     return render("defaults.py.j2", tables={name: rows for name, rows in tables.items() if rows})
-
-
-def openai_shape(shape: Shape) -> Shape:
-    """The shape with the limits that hold where the deployment answers in OpenAI's form."""
-    return replace(shape, branches=tuple(replace(branch, limits=shape.openai_form or {}) for branch in shape.branches))
 
 
 def words(shape: Shape) -> str:

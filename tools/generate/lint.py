@@ -13,7 +13,7 @@ from tools.contract.package import Judge, Package
 from tools.contract.search import Owner, Search, concrete
 from tools.contract.values import base, expand
 from tools.generate.cel import CelError, compile_rule
-from tools.generate.load import Where
+from tools.generate.document import Where
 from tools.generate.models import attribute
 from tools.generate.shapes import Branch, Contract, Member, Model, Rule, Shape
 

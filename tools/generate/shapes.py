@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tools.generate.load import Document, Where
+from tools.generate.document import Document, Where
 
 _PLACES = ("path", "query")
 PLANES = ("business", "management", "metrics", "all")
@@ -209,6 +209,11 @@ def refused_values(limits: Mapping[str, Any]) -> tuple[Any, ...]:
 def refused_keys(limits: Mapping[str, Any]) -> list[str]:
     """The keys that ``propertyNames`` refuses."""
     return list((limits.get("propertyNames") or {}).get("not", {}).get("enum", ()))
+
+
+def openai_shape(shape: Shape) -> Shape:
+    """The shape with the limits that hold where the deployment answers in OpenAI's form."""
+    return replace(shape, branches=tuple(replace(branch, limits=shape.openai_form or {}) for branch in shape.branches))
 
 
 def read(document: Document) -> Contract:

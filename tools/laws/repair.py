@@ -28,11 +28,14 @@ def put_accepted(body: Any, path: Path, operation_id: str) -> bool:
     if value is _ABSENT:
         return False
     own = json.loads(json.dumps(value))  # a copy, which may be repaired itself
-    if (isinstance(owner, list) and isinstance(path[-1], int)) or isinstance(owner, dict):
-        owner[path[-1]] = own
-    else:
-        return False
-    return True
+    key = path[-1]
+    if isinstance(owner, list) and isinstance(key, int):
+        owner[key] = own
+        return True
+    if isinstance(owner, dict):
+        owner[key] = own
+        return True
+    return False
 
 
 def pattern(path: Path) -> str:
@@ -47,7 +50,7 @@ def accepted(operation_id: str) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     for case in corpus["cases"]:
-        if case["operation"] == operation_id and case["group"] == "inside" and not case.get("profile"):
+        if case["operation"] == operation_id and case["group"] == "inside" and "deployment" not in case:
             for where, value in _values(case["body"], ()):
                 size = len(json.dumps(value))
                 if size < sizes.get(where, size + 1):

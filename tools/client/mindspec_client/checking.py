@@ -1,0 +1,96 @@
+"""Checks a request against the contract: every breach, or the model that it makes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from .contract import models
+from .contract.base import ContractModel
+from .contract.problems import explain
+from .contract.rules import Deployment
+from .endpoints import deployment, operation
+
+
+@dataclass(frozen=True)
+class Breach:
+    """One thing that is wrong with a request."""
+
+    law: str
+    """The id of the broken rule, or what is wrong with a field, as the server's ``code``."""
+    field: str | None
+    """The path of the field, as the server's ``param``; None where the body as a whole is at fault."""
+    message: str
+    """A sentence that names the field, what was given and what is allowed."""
+
+
+class Refused(ValueError):
+    """A request that the contract refuses; ``breaches`` says why."""
+
+    def __init__(self, breaches: list[Breach]) -> None:
+        self.breaches = breaches
+        super().__init__("; ".join(breach.message for breach in breaches))
+
+
+def breaches(
+    body: Mapping[str, Any] | str | bytes, endpoint: str = "chat", *, profile: str | Iterable[str] | Deployment = ()
+) -> list[Breach]:
+    """Every breach of a request; an empty list where the contract accepts it.
+
+    Args:
+        body: a parsed body, or its JSON text, which is then held to strict JSON.
+        endpoint: ``chat``, ``completions``, an operation id or a path.
+        profile: what kind of MindIE it goes to, such as ``"deepseek,prefix_cache"``; see :func:`profiles`.
+
+    Raises:
+        ValueError: the endpoint or a name in the profile is unknown.
+    """
+    return _judge(body, endpoint, deployment(profile))[1]
+
+
+def validate(
+    body: Mapping[str, Any] | str | bytes, endpoint: str = "chat", *, profile: str | Iterable[str] | Deployment = ()
+) -> ContractModel:
+    """The request as a model, normalised; arguments as of :func:`breaches`.
+
+    Raises:
+        Refused: the contract refuses it; carries every breach.
+        ValueError: the endpoint or a name in the profile is unknown.
+    """
+    model, found = _judge(body, endpoint, deployment(profile))
+    if model is None:
+        raise Refused(found)
+    return model
+
+
+def _judge(
+    body: Mapping[str, Any] | str | bytes, endpoint: str, server: Deployment
+) -> tuple[ContractModel | None, list[Breach]]:
+    request = operation(endpoint).request or ""
+    if isinstance(body, str | bytes):
+        try:
+            body = json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            return None, [Breach("json_invalid", None, f"the body is not valid JSON: {error}")]
+    try:
+        model: ContractModel = getattr(models, request).model_validate(body, context=server)
+    except ValidationError as error:
+        problem = explain(error, body, request, server)
+        return None, [Breach(problem.code, problem.param, problem.message)]
+    return model, []
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
+    return found
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")

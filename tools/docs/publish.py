@@ -1,0 +1,71 @@
+"""The published OpenAPI 3.1 document: the spec with facts, rules, guide and examples written into descriptions.
+
+No tool for OpenAPI shows extensions, and those in JavaScript round integers beyond 2^53. So what a reader has to know
+stands in text; the extensions stay for tools that read them, such as the page that tries requests.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tools.contract.package import Package
+from tools.docs.facts import facts
+from tools.docs.rule_text import markdown, rule_texts
+from tools.generate.load import Where
+from tools.generate.shapes import Contract, Operation
+
+GUIDE = "guide.md"
+"""Beside the spec: what a reader needs besides the single operations."""
+_INCLUDED = re.compile(r"^\{example: (\S+)\}$", re.MULTILINE)
+_LANGUAGES = {".sh": "sh", ".py": "python"}
+_EVENTS = "text/event-stream"
+
+
+def published(contract: Contract, package: Package, folder: Path) -> dict[str, Any]:
+    """The document as plain data; ``folder`` has the guide and the examples that it includes."""
+    document: dict[str, Any] = copy.deepcopy(contract.document.data)
+    info = document["info"]
+    info["description"] = f"{info['description'].rstrip()}\n\n{guide(folder)}"
+    done: set[Where] = set()
+    for operation in contract.operations:
+        node = document["paths"][operation.path][operation.method]
+        node["description"] = "\n\n".join(
+            filter(None, [node["description"].rstrip(), _own(contract, package, operation)])
+        )
+        for fact in facts(contract, operation.request) if operation.request else ():
+            if fact.where not in done:
+                done.add(fact.where)
+                schema = _at(document, fact.where)
+                schema["description"] = f"{schema.get('description', '').rstrip()}\n\n{fact.sentences}".lstrip()
+    return document
+
+
+def guide(folder: Path) -> str:
+    """The guide with its examples in their places."""
+
+    def included(found: re.Match[str]) -> str:
+        path = folder / "examples" / found[1]
+        return f"```{_LANGUAGES[path.suffix]}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
+
+    return _INCLUDED.sub(included, (folder / GUIDE).read_text(encoding="utf-8")).rstrip() + "\n"
+
+
+def dumped(document: dict[str, Any]) -> str:
+    """The text of a document; integers keep all their digits."""
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def _own(contract: Contract, package: Package, operation: Operation) -> str:
+    return markdown(rule_texts(contract, package, operation.request)) if operation.request else ""
+
+
+def _at(document: dict[str, Any], where: Where) -> dict[str, Any]:
+    node: Any = document
+    for key in where:
+        node = node[key]
+    found: dict[str, Any] = node
+    return found
