@@ -21,6 +21,8 @@ Made = TypeVar("Made")
 _PLAIN_TOKENS: Final = 64
 """What an answer without max_tokens is taken to cost."""
 
+_NO_ENDPOINT: Final = frozenset({404, 405, 501})
+
 
 @dataclass(frozen=True)
 class Target:
@@ -124,6 +126,8 @@ class Ask:
         if not features.offered_on(side, feature):
             return f"{side.name} has no {feature}"
         got = self.post(side, features.probe_body(side, feature, self.target.model)).got
+        if feature == features.BASIC:
+            return f"there is no POST {side.path}" if got.status in _NO_ENDPOINT else None
         if got.status == 200:
             return None
         return f"{feature} is not offered: {got.status or got.fault} to a request with nothing else"

@@ -46,8 +46,11 @@ FORM: Final[dict[str, Any]] = {
     },
 }
 
+BASIC: Final = "basic"
+"""The endpoint itself; whether it answers the smallest request is a law."""
+
 FIELDS: Final[dict[str, dict[str, Any]]] = {
-    "basic": {},
+    BASIC: {},
     "stream": {"stream": True},
     "n": {"n": 2, "temperature": 1.0},
     "best_of": {"best_of": 2, "temperature": 1.0},

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from tools.conform.asking import Ask
 from tools.conform.errors import faults_of_form, read_error
 from tools.conform.law import Finding, Law, Skip, Tier, both
+from tools.conform.replies import shown
 from tools.conform.sides import CHAT, SIDES, Side
 from tools.conform.wire import Exchange, Sent
 
@@ -21,6 +22,13 @@ def _expect(ask: Ask, exchange: Exchange, status: int, code: str | None, what: s
         yield Finding(f"{what}: answered {exchange.got.status or exchange.got.fault}, not {status}", (exchange,))
     elif (wrong := faults_of_form(exchange, status, code, ask.nested_errors)) is not None:
         yield Finding(f"{what}: {wrong}", (exchange,))
+
+
+def _basic(ask: Ask, side: Side) -> Iterator[Finding]:
+    exchange = ask.post(side, {**side.body(ask.target.model, "hello"), "max_tokens": 1})
+    if exchange.got.status != 200:
+        said = exchange.got.status or exchange.got.fault
+        yield Finding(f"the smallest request is answered {said}: {shown(exchange.got.body)}", (exchange,))
 
 
 def _unknown_paths(ask: Ask, side: Side) -> Iterator[Finding]:
@@ -165,6 +173,7 @@ def _stream_errors(ask: Ask, side: Side) -> Iterator[Finding]:
 
 
 LAWS: Final[list[Law]] = [
+    *both("service.basic", "The smallest request is answered.", "model, messages, prompt", _basic, ("basic",), Tier.WIRE),
     Law("service.unknown-path", "A path that is not there is a 404 in the documented form.", "errors, 404",
         _unknown_paths, (), Tier.WIRE),
     Law("service.method", "A wrong method is a 405 in the documented form, with Allow.", "errors, 405", _methods, (),

@@ -13,6 +13,9 @@ from tools.conform.sides import COMPLETIONS, Side
 _ALL: Final = list(range(160_000))
 """Ids of nearly every vocabulary: the first token of any answer is one of them."""
 
+_COMMON: Final = 50_000
+"""Below this lie the ids of most tokens that are written."""
+
 
 def _first_id(ask: Ask) -> tuple[int, Reply]:
     """The id of the first token of the greedy completion. Raises Skip where stop_reason does not tell it."""
@@ -65,12 +68,8 @@ def _included(ask: Ask, side: Side) -> Iterator[Finding]:
 
 def _dropped(ask: Ask, side: Side) -> Iterator[Finding]:
     plain = ask.reply(side, temperature=0, max_tokens=8)
-    wide: list[int] = [2**31, -(2**31) - 1, 2**40, 2**64, -1]
-    try:
-        first, _ = _first_id(ask)
-        wide += [first + 2**32, first - 2**32, first + 2**64]
-    except Skip:
-        pass
+    wide = [2**31, -(2**31) - 1, 2**40, 2**64, -1]
+    wide += [number + shift for shift in (2**32, -(2**32), 2**64) for number in range(_COMMON)]
     reply = ask.reply(side, temperature=0, max_tokens=8, stop_token_ids=wide)
     if reply.texts != plain.texts:
         yield Finding("stop token ids outside int32 change the answer", (plain.exchange, reply.exchange))

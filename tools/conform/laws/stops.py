@@ -152,15 +152,16 @@ def _last(ask: Ask, side: Side) -> Iterator[Finding]:
     found = base(ask, side)
     if not found.starts:
         raise Skip("nothing shows where tokens begin")
-    place = next((at for at in range(6, len(found.starts) - 1) if found.starts[at + 1] - found.starts[at] >= 2), None)
-    if place is None:
-        raise Skip("no token has two characters")
-    stop = found.text[found.starts[place] : found.starts[place + 1]]
-    if found.text.index(stop) != found.starts[place]:
-        raise Skip("the token's text appears before")
+    for place in range(2, len(found.starts) - 1):
+        start, end = found.starts[place] - 2, found.starts[place + 1]
+        stop = found.text[start:end]
+        if end - start > 2 and found.text.index(stop) == start:
+            break
+    else:
+        raise Skip("the text repeats itself from its beginning")
     for fields in ({}, {"stream": True}):
         reply = _stopped(ask, side, [stop], max_tokens=place + 1, **fields)
-        if (wrong := _differs(reply, stop, found.text[: found.starts[place]], side)) is not None:
+        if (wrong := _differs(reply, stop, found.text[:start], side)) is not None:
             yield Finding(f"completed by the last of max_tokens {place + 1}, {wrong}", (reply.exchange,))
         if reply.completion_tokens != place + 1:
             yield Finding(
