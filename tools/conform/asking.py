@@ -77,7 +77,8 @@ class Ask:
         """A request's members: the smallest request with these over it, at most 16 tokens unless they say."""
         return {**side.body(self.target.model), "max_tokens": 16, **fields}
 
-    def reply(self, side: Side, *, again: int = 0, req_id: str | None = None, **fields: Any) -> Reply:
+    # Any, since a member of ``fields`` that is unpacked could be meant.
+    def reply(self, side: Side, *, again: Any = 0, req_id: Any = None, **fields: Any) -> Reply:
         """A whole or streamed answer that has to be 200. Raises Unanswered, Skip or UsedUp.
 
         ``again``: which of several equal requests this is.

@@ -48,7 +48,8 @@ _REFUSED: Final[dict[str, tuple[str, tuple[tuple[str, Made], ...]]]] = {
     )),
     "duplicates": ("No object has a key twice.", (
         ("a known key", _more('"top_p": 0.5, "top_p": 0.5')), ("max_tokens", _more('"max_tokens": 1')),
-        ("an unknown key", _more('"foo": 1, "foo": 2')), ("inside an unknown member", _more('"foo": [{"a": 1, "a": 1}]')),
+        ("an unknown key", _more('"foo": 1, "foo": 2')), ("inside an unknown member",
+            _more('"foo": [{"a": 1, "a": 1}]')),
         ("by an escape", _more('"top_p": 0.5, "top\\u005fp": 0.5')),
         ("inside a known member", _more('"stream_options": {"a": 1, "a": 1}')),
     )),
@@ -65,7 +66,8 @@ _REFUSED: Final[dict[str, tuple[str, tuple[tuple[str, Made], ...]]]] = {
         ("a byte order mark", lambda good: b"\xef\xbb\xbf" + good),
     )),
     "surrogates": ("Half a surrogate pair is no character.", (
-        ("a high one", _text(rb'"\ud800"')), ("a low one", _text(rb'"\udc00 x"')), ("swapped", _text(rb'"\ude00\ud83d"')),
+        ("a high one", _text(rb'"\ud800"')), ("a low one", _text(rb'"\udc00 x"')), ("swapped",
+            _text(rb'"\ude00\ud83d"')),
         ("as bytes", _text(b'"\xed\xa0\x80"')), ("in an unknown member", _more('"foo": "\\ud800"')),
         ("in a key", _more('"f\\ud800": 1')), ("in stop", _more('"stop": ["\\ud800"]')),
     )),
@@ -77,7 +79,8 @@ _REFUSED: Final[dict[str, tuple[str, tuple[tuple[str, Made], ...]]]] = {
     )),
     "huge-numbers": ("Numbers beyond all bounds are refused, not rounded.", (
         ("seed 1e400", _more('"seed": 1e400')), ("seed of 5,000 digits", _more('"seed": ' + "9" * 5000)),
-        ("top_k of 5,000 digits", _more('"top_k": -' + "9" * 5000)), ("temperature 1e400", _more('"temperature": 1e400')),
+        ("top_k of 5,000 digits", _more('"top_k": -' + "9" * 5000)), ("temperature 1e400",
+            _more('"temperature": 1e400')),
         ("top_p 1e400", _more('"top_p": 1e400')), ("seed 2^64", _more('"seed": 18446744073709551616')),
         ("seed 1.5", _more('"seed": 1.5')),
     )),
@@ -86,7 +89,8 @@ _TAKEN: Final[tuple[tuple[str, Made], ...]] = (
     ("white space around it", lambda good: b" \r\n\t" + good + b"\n "), ("a surrogate pair", _text(rb'"\ud83d\ude00"')),
     ("a line end as an escape", _text(rb'"a\nb"')), ("100 levels", _more(_lists(DEPTH - 1))),
     ("brackets in a string", _text(b'"' + b"[" * 200 + b'"')), ("a tiny number", _more('"temperature": 1e-400')),
-    ("one name in two objects", _more('"foo": [{"a": 1}, {"a": 1}]')), ("names that differ in case", _more('"Top_P": "x"')),
+    ("one name in two objects", _more('"foo": [{"a": 1}, {"a": 1}]')), ("names that differ in case",
+        _more('"Top_P": "x"')),
 )  # fmt: skip
 _CODES: Final = {"syntax": "json_invalid", "depth": None, "nan": None, "utf8": None, "surrogates": None}
 
@@ -167,9 +171,11 @@ def _media_body(ask: Ask, side: Side) -> Iterator[Finding]:
 LAWS: Final[list[Law]] = [
     *(law for name, (sentence, _) in _REFUSED.items()
       for law in both(f"bytes.{name}", sentence, "errors, 422", _judge(name), (), Tier.WIRE)),
-    *both("bytes.error-body", "What is refused as bytes is told in the documented form.", "errors", _bodies, (), Tier.WIRE),
+    *both("bytes.error-body", "What is refused as bytes is told in the documented form.", "errors", _bodies, (),
+        Tier.WIRE),
     *both("bytes.taken", "Unusual but valid JSON is accepted.", "errors, 422", _taken, ("basic",), Tier.WIRE),
-    *both("bytes.media-type", "Another Content-Type, or a Content-Encoding, is a 415; none, and any letter case, is fine.",
+    *both("bytes.media-type",
+        "Another Content-Type, or a Content-Encoding, is a 415; none, and any letter case, is fine.",
           "errors, 415", _media, ("basic",), Tier.WIRE),
     *both("bytes.media-type-body", "A 415 is told in the documented form.", "errors, 415", _media_body, (), Tier.WIRE),
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from tools.conform.law import Finding, Law, Skip, Tier
 from tools.conform.replies import event_data, shown
 from tools.conform.sides import SIDES, Side
 from tools.conform.wire import Exchange
+from tools.contract.corpus import Case
 from tools.contract.values import expand
 
 Judge = Callable[[Ask, Try, Exchange], str | None]
@@ -72,7 +73,7 @@ def bounded(ask: Ask, tried: Try, exchange: Exchange) -> str | None:
     return f"the message does not say {', '.join(lacking)}" if lacking else None
 
 
-def _is(group: str, subject: str, case: Any) -> bool:
+def _is(group: str, subject: str, case: Case) -> bool:
     return case.group == group and case.subject == subject
 
 
@@ -101,7 +102,8 @@ class Corpus:
             yield outside("bounds", judge=bounded, sentence=f"{subject}: the refusal says what is allowed.")
             if subject == "stream":
                 continue
-            yield outside("stream-refuses", judge=refused, sentence=f"{subject}: a stream is refused like a whole answer.",
+            yield outside("stream-refuses", judge=refused,
+                sentence=f"{subject}: a stream is refused like a whole answer.",
                           stream=True)  # fmt: skip
 
     def _rules(self, side: Side) -> Iterator[Law]:
@@ -170,7 +172,7 @@ class Corpus:
                 yield Finding(f"without the breach of {rule}: {wrong}", (exchange,))
 
     def _repaired(self, side: Side, tried: Try) -> dict[str, Any] | None:
-        """The body that the contract accepts after one change: a member removed, else put as in the smallest request."""
+        """The body, accepted after one change: a member removed, else put as in the smallest request."""
         body = expand(tried.case.body)
         plain = side.body("mock", "hello")
         removed = [made for made in _without_one(body) if not self._cases.verdict(side, made).code]

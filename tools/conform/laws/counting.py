@@ -140,5 +140,6 @@ LAWS: Final[list[Law]] = [
           _sums, ("n", "seed", "logprobs", "stream")),
     *both("usage.totals", "total_tokens is the sum, cached_tokens a part of the prompt.", "usage", _totals,
           ("greedy", "stream")),
-    *both("usage.cached", "No more tokens are cached than the prompt has.", "prompt_tokens_details", _cached, ("greedy",)),
+    *both("usage.cached", "No more tokens are cached than the prompt has.", "prompt_tokens_details", _cached,
+        ("greedy",)),
 ]  # fmt: skip

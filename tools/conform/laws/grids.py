@@ -120,6 +120,7 @@ def laws(cases: Cases) -> list[Law]:
                 continue
             verdicts, told = partial(_verdicts, cases, kind, False), partial(_verdicts, cases, kind, True)
             found.append(Law(f"grid.{kind}.{side.name}", sentence, "x-rules", verdicts, ("basic",), Tier.BOUNDS, side))
-            found.append(Law(f"grid-told.{kind}.{side.name}", f"{sentence[:-1]}, and code and param say which.", "x-rules",
+            found.append(Law(f"grid-told.{kind}.{side.name}", f"{sentence[:-1]}, and code and param say which.",
+                "x-rules",
                              told, ("basic",), Tier.BOUNDS, side))  # fmt: skip
     return found

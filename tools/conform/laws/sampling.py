@@ -1,4 +1,4 @@
-"""What temperature, top_k, top_p and the penalties do to the tokens drawn, judged by the logprobs that come with them."""
+"""What temperature, top_k, top_p and penalties do to the tokens drawn, judged by the logprobs that come with them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _top_k(ask: Ask, side: Side) -> Iterator[Finding]:
         for token in reply.only.tokens:
             better = sum(one.logprob > token.logprob + _NEAR for one in token.top)
             if better >= top_k:
-                yield Finding(f"with top_k {top_k} {better} candidates are likelier than {token.text!r}, which was drawn",
+                yield Finding(f"with top_k {top_k} {better} are likelier than {token.text!r}, which was drawn",
                               (reply.exchange,))  # fmt: skip
                 break
 

@@ -11,7 +11,8 @@ from tools.conform.replies import Reply
 from tools.conform.sides import CHAT, Side
 
 _PAIRS: Final = (
-    (1, 2), (7, 2**32 + 7), (5, 2**31 + 5), (5, 2**63 + 5), (2**53, 2**53 + 1), (2**63, 2**63 + 1), (2**64 - 2, 2**64 - 1),
+    (1, 2), (7, 2**32 + 7), (5, 2**31 + 5), (5, 2**63 + 5), (2**53, 2**53 + 1), (2**63, 2**63 + 1), (2**64 - 2,
+        2**64 - 1),
     (2**63 - 1, 2**64 - 1), (1, 2**64 - 1),
 )  # fmt: skip
 """Seeds that become one where bits are lost: of 32 or 63, the sign, or in a double."""
@@ -77,7 +78,8 @@ def _drawn_by_default(ask: Ask, side: Side) -> Iterator[Finding]:
 
 
 LAWS: Final[list[Law]] = [
-    *both("seed.repeats", "The same seed gives the same text, up to 2^64-1.", "seed", _repeats, ("seed", "temperature")),
+    *both("seed.repeats", "The same seed gives the same text, up to 2^64-1.", "seed", _repeats, ("seed",
+        "temperature")),
     *both("seed.choices-repeat", "The same seed gives the same choices.", "seed, n", _choices_repeat,
           ("seed", "n", "stream")),
     *both("seed.differs", "Different seeds give different texts; no bit of the 64 is lost.", "seed", _differ,
