@@ -2,11 +2,12 @@
 
 bytes -> WatchMiddleware (ids, counts, the log line) -> AccessMiddleware (API keys) -> MetricsMiddleware (GET /metrics,
 where there is one) -> ExceptionMiddleware (every failure becomes a contract error) -> PlanesMiddleware (what another
-address offers) -> LimitsMiddleware (path, media type, size, id) -> AdmissionMiddleware (who is worked on) ->
+address offers) -> PagesMiddleware (pages for readers) -> LimitsMiddleware (path, media type, size, id) ->
+AdmissionMiddleware (who is worked on) ->
 RoutingMiddleware (generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight from the
 bytes) -> DispatchMiddleware (the handler, and its answer as bytes).
 
-All of these but six are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
+All of these but seven are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
 UI, security, response validation, the request context) are left out. DispatchMiddleware stands in for the end of
 Connexion's chain, where a handler's decorators are rebuilt for each call: it cost more than all the rest.
 """
@@ -75,6 +76,7 @@ from handlers.metrics import PATH as METRICS_PATH
 from handlers.metrics import MetricsMiddleware
 from handlers.models import ModelsHandler
 from handlers.nowhere import Nowhere
+from handlers.pages.middleware import METHODS, PATHS, PagesMiddleware
 from handlers.paths import PathTable
 from handlers.planes import PlanesMiddleware, PlaneTable
 from handlers.record import record_of
@@ -115,16 +117,18 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
 
     routes = _routes()
     own = [METRICS_PATH] if service.settings.metrics else []
-    nowhere = Nowhere(routes["paths"], dict.fromkeys(own, ("GET",)))
+    nowhere = Nowhere(routes["paths"], {**dict.fromkeys(own, ("GET",)), **dict.fromkeys(PATHS, METHODS)})
+    planes = PlaneTable(routes["paths"], {METRICS_PATH: "metrics", **dict.fromkeys(PATHS, "business")})
     app = AsyncApp(
         "mindspec",
         lifespan=lifespan,
         middlewares=[
-            partial(WatchMiddleware, service=service, paths=[*routes["paths"], *own]),
+            partial(WatchMiddleware, service=service, paths=[*routes["paths"], *own, *PATHS]),
             partial(AccessMiddleware, service=service),
             *([partial(MetricsMiddleware, service=service)] if own else []),
             ExceptionMiddleware,
-            partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"}), nowhere=nowhere),
+            partial(PlanesMiddleware, table=planes, nowhere=nowhere),
+            partial(PagesMiddleware, service=service),
             partial(LimitsMiddleware, limit=service, paths=PathTable(routes["paths"])),
             partial(AdmissionMiddleware, service=service),
             RoutingMiddleware,

@@ -1,4 +1,4 @@
-"""The mindspec command: serve a model, serve the mock, check a config.json, compare servers, generate code."""
+"""The mindspec command: serve a model or the mock, check a config.json, compare servers, write code and documents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from handlers.exit_codes import CRASH_LOOP
 from tools.access_options import access_of, add_access, tls_of
+from tools.check.command import add_check
 from tools.config.command_line import add_config
 from tools.conform.options import add_conform
+from tools.docs.command import add_docs
 from tools.link_options import add_links, links_of
 from tools.load.options import add_options
 from tools.server_options import (
@@ -209,6 +211,8 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
 
     add_config(commands)
     add_conform(commands)
+    add_check(commands)
+    add_docs(commands)
 
     bench = commands.add_parser("bench", help="compare servers under load")
     add_options(bench)

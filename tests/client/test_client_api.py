@@ -39,6 +39,17 @@ def test_a_breach_names_law_and_field() -> None:
     assert breach.message == "n was given 0; it must be an integer from 1 to 8192, or null"
 
 
+def test_every_breach_of_a_request_is_told() -> None:
+    """Two fields and a rule that reads neither of them, each with what to do."""
+    found = mindspec_client.breaches({**CHAT, "temperature": -1, "top_k": 0, "n": 2, "best_of": 1})
+    assert [(breach.law, breach.field) for breach in found] == [
+        ("out_of_range", "temperature"),
+        ("out_of_range", "top_k"),
+        ("best-of-at-least-n", "best_of"),
+    ]
+    assert found[2].remedy == 'Change best_of or n; {"n": 2, "best_of": 3} is accepted.'
+
+
 def test_a_profile_brings_its_rules() -> None:
     """n 2 is fine until the request goes to a DeepSeek deployment."""
     assert mindspec_client.breaches({**CHAT, "n": 2}) == []

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from generated import problems
 from generated.problems import render_path, value_at
 from generated.rules import Path
 
@@ -46,7 +47,7 @@ def pattern(path: Path) -> str:
 @cache
 def accepted(operation_id: str) -> Mapping[str, Any]:
     """Path pattern to a value there, from requests of the corpus that are accepted; of several, the shortest."""
-    corpus = json.loads((files("generated") / "corpus.json").read_text(encoding="utf-8"))
+    corpus = json.loads((files(str(problems.__package__)) / "corpus.json").read_text(encoding="utf-8"))
     found: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     for case in corpus["cases"]:

@@ -1,29 +1,21 @@
-"""Finds every breach of a request: all members at fault, and all rules that can be judged beside them."""
+"""Judges a request as it goes over the wire: its path, its headers, its bytes, and then its body."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
 
-from pydantic import ValidationError
-
-from generated.base import ContractModel, unknown
 from generated.operations import Wire
-from generated.problems import SHOWN_CHARACTERS, Problem, broken_rule, explain, render_path
-from generated.rules import NORMALISERS, PLAIN, Deployment, Path, Rule
+from generated.problems import SHOWN_CHARACTERS
+from generated.rules import PLAIN, Deployment
 from handlers import errors, strict_json
 from handlers.limits import is_json
 from handlers.settings import Settings
 from tools.laws.asked import Asked, asked
+from tools.laws.bodies import judge_body
 from tools.laws.breach import Breach
-from tools.laws.repair import put_accepted, take_out
 from tools.laws.routes import Routes
 from tools.laws.table import broken
-
-MOST_BREACHES: Final = 100
-"""Breaches that are told of one request; those after them are not looked for."""
 
 
 def _settings() -> Settings:
@@ -56,7 +48,6 @@ class Requests:
         self._deployment = deployment
         self._limits = limits if limits is not None else Limits()
         self._routes = Routes()
-        self._fields_only = Deployment(openai_form=deployment.openai_form, fields_only=True)
 
     def read(self, method: str, target: str, raw: bytes, headers: Mapping[str, str] | None = None) -> Read:
         """Judge a request by its path or address. One that is for no operation has no breaches and no ``wire``."""
@@ -87,69 +78,9 @@ class Requests:
             body = strict_json.parse(raw)
         except errors.Problem as problem:
             return Read(wire, [*found, _told(problem.code or "", None, problem.message)], Asked(wire))
-        try:
-            model: ContractModel = wire.request.model_validate(body, context=self._deployment)
-        except ValidationError:
-            return Read(wire, [*found, *self._all(wire, wire.request, body)], Asked(wire))
+        model, breaches = judge_body(wire, body, self._deployment)
+        found += breaches
         return Read(wire, found, asked(wire, model, known) if not found else Asked(wire))
-
-    def _all(self, wire: Wire, model: type[ContractModel], body: Any) -> list[Breach]:
-        """The members at fault one after the other, each taken out before the next look; then the rules."""
-        found: list[Breach] = []
-        faults: list[Path] = []
-        whole = copy.deepcopy(body)
-        checked: ContractModel | None = None
-        for _ in range(2 * MOST_BREACHES):
-            try:
-                checked = model.model_validate(whole, context=self._fields_only)
-                break
-            except ValidationError as error:
-                problem = explain(error, whole, model.__name__, self._deployment)
-            mended = problem.path in faults
-            if not mended:
-                found.append(_of_field(problem))
-                faults.append(problem.path)
-            if not problem.path or len(found) >= MOST_BREACHES:
-                return found
-            if mended or problem.code == "missing" or isinstance(problem.path[-1], int):
-                if not put_accepted(whole, problem.path, wire.operation_id):
-                    return found
-            else:
-                take_out(whole, problem.path)
-        if checked is None:
-            return found
-        found += self._unknown(checked, MOST_BREACHES - len(found))
-        return found + self._rules(checked, faults, body, MOST_BREACHES - len(found))
-
-    def _unknown(self, checked: ContractModel, most: int) -> list[Breach]:
-        if not self._deployment.strict_unknown:
-            return []
-        names = [_cut(render_path(path)) for path, _ in zip(unknown(checked), range(most), strict=False)]
-        return [broken("unknown_field", name, f"{name} is not a field of this API") for name in names]
-
-    def _rules(self, checked: ContractModel, faults: list[Path], body: Any, most: int) -> list[Breach]:
-        """Broken rules that look at no member at fault, whose right value nobody knows."""
-        server = self._deployment
-        if type(checked).__name__ in NORMALISERS:
-            NORMALISERS[type(checked).__name__](checked, server)
-        found: list[Breach] = []
-        for rule, owner in checked.broken(server):
-            relaxed = rule.relaxable and rule.id in server.relaxed_rules
-            if len(found) < most and not relaxed and not any(_looks_at(rule, owner, fault) for fault in faults):
-                path = (*owner, *rule.fields[0].split("."))
-                problem = broken_rule(rule.id, rule.message, rule.fields, path, body)
-                found.append(Breach(rule.id, problem.param, problem.message, _rule_remedy(rule)))
-        return found
-
-
-def _looks_at(rule: Rule, owner: Path, fault: Path) -> bool:
-    """Whether a fault lies in what a rule looks at, or around it."""
-    for member in rule.reads:
-        seen: Path = (*owner, member)
-        shared = min(len(seen), len(fault))
-        if seen[:shared] == fault[:shared]:
-            return True
-    return False
 
 
 def _of_headers(headers: Mapping[str, str]) -> list[Breach]:
@@ -166,19 +97,8 @@ def _of_headers(headers: Mapping[str, str]) -> list[Breach]:
     return found
 
 
-def _of_field(problem: Problem) -> Breach:
-    remedy = f"Send {problem.allowed}." if problem.allowed else "Leave it out."
-    return Breach(problem.code, problem.param, problem.message, remedy)
-
-
 def _told(code: str, field_name: str | None, message: str) -> Breach:
     return broken(code, field_name, message[:1].lower() + message[1:])
-
-
-def _rule_remedy(rule: Rule) -> str:
-    names = rule.fields[0] if len(rule.fields) == 1 else f"{', '.join(rule.fields[:-1])} or {rule.fields[-1]}"
-    example = f"; {rule.accepted} is accepted" if rule.accepted and '"repeat"' not in rule.accepted else ""
-    return f"Change {names}{example}."
 
 
 def _cut(text: str) -> str:

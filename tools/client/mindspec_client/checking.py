@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
-from .contract import models
 from .contract.base import ContractModel
-from .contract.problems import explain
+from .contract.bodies import judge_body
+from .contract.breach import Breach
+from .contract.operations import WIRE
 from .contract.rules import Deployment
 from .endpoints import deployment, operation
 
-
-@dataclass(frozen=True)
-class Breach:
-    """One thing that is wrong with a request."""
-
-    law: str
-    """The id of the broken rule, or what is wrong with a field, as the server's ``code``."""
-    field: str | None
-    """The path of the field, as the server's ``param``; None where the body as a whole is at fault."""
-    message: str
-    """A sentence that names the field, what was given and what is allowed."""
+__all__ = ["Breach", "Refused", "breaches", "validate"]
 
 
 class Refused(ValueError):
@@ -70,18 +58,12 @@ def validate(
 def _judge(
     body: Mapping[str, Any] | str | bytes, endpoint: str, server: Deployment
 ) -> tuple[ContractModel | None, list[Breach]]:
-    request = operation(endpoint).request or ""
     if isinstance(body, str | bytes):
         try:
             body = json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
-            return None, [Breach("json_invalid", None, f"the body is not valid JSON: {error}")]
-    try:
-        model: ContractModel = getattr(models, request).model_validate(body, context=server)
-    except ValidationError as error:
-        problem = explain(error, body, request, server)
-        return None, [Breach(problem.code, problem.param, problem.message)]
-    return model, []
+            return None, [Breach("json_invalid", None, f"the body is not valid JSON: {error}", "Send strict JSON.")]
+    return judge_body(WIRE[operation(endpoint).id], body, server)
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
