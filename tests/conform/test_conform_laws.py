@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from mock_transport import Fault, Faulty, MockTransport, parsed
-from planted import ON_WEIGHTS, PLANTED
+from planted_faults import ON_WEIGHTS, PLANTED
 
 from generated.rules import PLAIN
 from tools.conform.asking import Ask, Target
