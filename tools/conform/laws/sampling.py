@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tools.conform.asking import Ask
 from tools.conform.law import Finding, Law, Skip, both
-from tools.conform.replies import Reply, Token
+from tools.conform.replies import Candidate, Reply, Token
 from tools.conform.sides import CHAT, Side
 
 _PENALTIES: Final = ("presence_penalty", "frequency_penalty", "repetition_penalty")
@@ -86,10 +86,12 @@ def _subtracting(ask: Ask, side: Side, name: str, once: bool) -> Iterator[Findin
     """Under a penalty each token is the likeliest after the penalty is taken off those written before."""
     for value in (2.0, 1.0):
         reply = _likely(ask, side, **{**_LIKELIEST, "max_tokens": 48, **_on(ask, side), name: value})
-        written: Counter[str] = Counter()
+        written: Counter[Any] = Counter()
         for place, token in enumerate(reply.only.tokens):
-            best = max((_penalised(one.text, one.logprob, written, value, once), one.text) for one in _known(token))
-            own = _penalised(token.text, token.logprob, written, value, once)
+            known = [one for one in token.top if _is_one(one)] if _is_one(token) else []
+            scores = [(_penalised(one, written, value, once), one.text) for one in known]
+            best = max(scores, default=(-math.inf, ""))
+            own = _penalised(token, written, value, once)
             if own < best[0] - 0.1:
                 yield Finding(
                     f"token {place} with {name} {value} is {token.text!r} at {own:.2f} after the penalty, "
@@ -97,18 +99,21 @@ def _subtracting(ask: Ask, side: Side, name: str, once: bool) -> Iterator[Findin
                     (reply.exchange,),
                 )
                 break
-            written[token.text] += 1
+            written[_identity(token)] += 1
 
 
-def _penalised(text: str, logprob: float, written: Counter[str], value: float, once: bool) -> float:
-    count = written[text]
-    return logprob - value * (min(count, 1) if once else count)
+def _penalised(one: Token | Candidate, written: Counter[Any], value: float, once: bool) -> float:
+    count = written[_identity(one)]
+    return one.logprob - value * (min(count, 1) if once else count)
 
 
-def _known(token: Token) -> list[Any]:
-    """Candidates whose text is one token's alone: of others nobody can say how often they were written."""
-    texts = Counter(one.text for one in token.top)
-    return [one for one in token.top if texts[one.text] == 1 and "\ufffd" not in one.text] or [token]
+def _identity(one: Token | Candidate) -> Any:
+    return one.text if one.raw is None else one.raw
+
+
+def _is_one(one: Token | Candidate) -> bool:
+    """Whether it can be told from other tokens: those that are no whole character show alike without their bytes."""
+    return one.raw is not None or "\ufffd" not in one.text
 
 
 def _on(ask: Ask, side: Side) -> dict[str, Any]:
