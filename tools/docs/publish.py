@@ -16,9 +16,9 @@ from tools.contract.package import Package
 from tools.docs.facts import facts
 from tools.docs.rule_text import markdown, rule_texts
 from tools.docs.table import folded
-from tools.generate.fields import openai_shape, words
+from tools.generate.fields import words
 from tools.generate.load import Where
-from tools.generate.shapes import Contract, Shape
+from tools.generate.shapes import Contract, Shape, openai_shape
 
 GUIDE = "guide.md"
 """Beside the spec: what a reader needs besides the single operations."""
