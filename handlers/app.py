@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
@@ -32,6 +32,7 @@ from connexion.middleware.routing import RoutingMiddleware
 from connexion.resolver import Resolver
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from engine.front import Front
 from engine.log_form import PRIVATE
@@ -91,6 +92,8 @@ from handlers.watch import WatchMiddleware
 _log = logging.getLogger(__name__)
 
 Operations = dict[str, WithBody | Callable[..., Any]]
+Layer = Callable[[ASGIApp], ASGIApp]
+"""Makes an ASGI middleware around an application."""
 
 
 def build_app(settings: Settings, front: Front, defaults: ModelDefaults | None = None) -> AsyncApp:
@@ -98,8 +101,14 @@ def build_app(settings: Settings, front: Front, defaults: ModelDefaults | None =
     return build(Service(settings, front, defaults))
 
 
-def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
-    """The ASGI application around a service; ``handlers`` stand in for its own where a measurement needs others."""
+def build(service: Service, handlers: Operations | None = None, *, layers: Sequence[Layer] = ()) -> AsyncApp:
+    """The ASGI application around a service.
+
+    Args:
+        service: what it serves.
+        handlers: stand in for its own, for a measurement or a mock.
+        layers: of a mock, right inside the one that makes errors of Problems.
+    """
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
@@ -127,6 +136,7 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
             partial(AccessMiddleware, service=service),
             *([partial(MetricsMiddleware, service=service)] if own else []),
             ExceptionMiddleware,
+            *layers,
             partial(PlanesMiddleware, table=planes, nowhere=nowhere),
             partial(PagesMiddleware, service=service),
             partial(LimitsMiddleware, limit=service, paths=PathTable(routes["paths"])),
