@@ -79,9 +79,7 @@ def test_python_client_through_the_proxy(mock: tuple[str, str], tmp_path: Path) 
     assert proxy.breaches == BREACHES
 
 
-def test_javascript_client_through_the_proxy(
-    mock: tuple[str, str], tmp_path: Path, node: Callable[..., Any]
-) -> None:
+def test_javascript_client_through_the_proxy(mock: tuple[str, str], tmp_path: Path, node: Callable[..., Any]) -> None:
     """The same."""
     form, url = mock
     with proxy_server(url, tmp_path, "--open-ai-support", form) as proxy:
