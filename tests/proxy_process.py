@@ -1,44 +1,58 @@
-"""A proxy in a process of its own, as its user starts it, and what it tells."""
+"""A proxy in a process of its own, as an operator starts it, and what it told."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from mock_process import ROOT
+
+_END_S = 60
 
 
-class ProxyProcess:
-    """It runs until ``stop``."""
+class Told:
+    """The proxy's address and, once it has ended, its report."""
 
-    def __init__(self, upstream: str, *options: str) -> None:
-        command = [sys.executable, "-m", "tools.cli", "proxy", upstream, "--port", "0", "--format", "json", *options]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith(f"mindspec proxies {upstream} on "), line
-        self.url = line.split()[-1]
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, list[Any], Any]:
-        """The exit code, the lines of breaches, and the counts."""
-        self.process.send_signal(number)
-        out, _ = self.process.communicate(timeout=60)
-        *lines, last = [json.loads(line) for line in out.splitlines()]
-        return self.process.returncode, lines, last
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.breaches: list[tuple[str, str, str | None]] = []
+        """(side, law, field) of each breach, in the order of their coming."""
+        self.lines: list[dict[str, Any]] = []
+        """The same as they were written."""
+        self.counts: dict[str, Any] = {}
+        self.told_in_all = 0
+        """Breaches that the counts at the end tell."""
+        self.code: int | None = None
 
 
-@contextmanager
-def proxy_before(upstream: str, *options: str) -> Iterator[ProxyProcess]:
-    """A proxy, which is killed at the end if it still runs."""
-    proxy = ProxyProcess(upstream, *options)
+@contextlib.contextmanager
+def proxy_server(upstream: str, folder: Path, *options: str, end: signal.Signals = signal.SIGTERM) -> Iterator[Told]:
+    """A proxy before a server; when the block is left it is ended by a signal and its report read."""
+    report = folder / "proxy.jsonl"
+    command = [sys.executable, "-m", "tools.cli", "proxy", upstream, "--port", "0", "--format", "json"]
+    command += ["--report", str(report), *options]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
-        yield proxy
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(r"mindspec proxies \S+ on (http://127\.0\.0\.1:\d+)\n", line)
+        assert found, line
+        told = Told(found[1])
+        yield told
+        process.send_signal(end)
+        told.code = process.wait(_END_S)
     finally:
-        proxy.process.kill()
-        proxy.process.wait()
+        process.kill()
+        process.wait()
+    *lines, last = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    told.breaches = [(one["side"], one["law"], one["field"]) for one in lines]
+    told.lines = lines
+    told.counts = last["counts"]
+    told.told_in_all = sum(breach["count"] for breach in last["breaches"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +22,8 @@ from tools.load.events import streamed_answer
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+WORDS: Final = " the of and to in is that for it as was with be by on"
+"""Each is one token of the mock."""
 MAX_LOST_SHARE: Final = 0.03
 """Of the tokens a second."""
 MAX_LATER_MS: Final = 5.0
@@ -82,7 +86,6 @@ async def measure_round(address: Address, streams: int, tokens: int, side: Side)
         "model": "mock",
         "prompt": "Hello",
         "max_tokens": tokens,
-        "ignore_eos": True,
         "stream": True,
     }
     began_s = time.perf_counter()
@@ -113,6 +116,13 @@ def running(*arguments: str) -> Iterator[tuple[int, Address]]:
         process.wait()
 
 
+def script(folder: Path, tokens: int) -> str:
+    """A script of the mock in which each token is a word, and so an event; returns its path."""
+    path = folder / "words.json"
+    path.write_text(json.dumps({"rules": [{"reply": {"content": WORDS, "tokens": tokens}}]}), encoding="utf-8")
+    return str(path)
+
+
 def cpu_s(pid: int) -> float:
     """Processor time of a process, in seconds."""
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -127,7 +137,8 @@ def child_of(pid: int) -> int:
 def measure(rounds: int, streams: int, tokens: int, pace_ms: float) -> Figures:
     """Rounds on the mock alone and through the proxy, in turns; the first of each is not counted."""
     with (
-        running("mock", "--step-delay-ms", str(pace_ms)) as (_, mock),
+        tempfile.TemporaryDirectory() as folder,
+        running("mock", "--step-delay-ms", str(pace_ms), "--script", script(Path(folder), tokens)) as (_, mock),
         running("proxy", f"http://{mock.host}:{mock.port}") as (proxy_pid, proxy),
     ):
         judge_pid = child_of(proxy_pid)

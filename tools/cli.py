@@ -15,6 +15,7 @@ from handlers.exit_codes import CRASH_LOOP
 from tools.access_options import access_of, add_access, tls_of
 from tools.check.command import add_check
 from tools.config.command_line import add_config
+from tools.conform.command import add_conform
 from tools.docs.command import add_docs
 from tools.link_options import add_links, links_of
 from tools.load.options import add_options
@@ -218,6 +219,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     generate.set_defaults(run=_generate)
 
     add_config(commands)
+    add_conform(commands)
     add_proxy(commands)
     add_check(commands)
     add_docs(commands)

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from mock_app import CHAT, COMPLETIONS, TOOL
 from mock_process import ROOT, mock_server
-from proxy_process import proxy_before
+from proxy_process import proxy_server
 
 HELLO = {"model": "mock", "messages": [{"role": "user", "content": "Hello"}], "seed": 3}
 TEXT = {"model": "mock", "prompt": "Hello", "seed": 3}
@@ -48,9 +48,9 @@ def client_of(url: str) -> httpx.Client:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_clean_exchanges_pass_and_nothing_is_told(mock: str, number: signal.Signals) -> None:
+def test_clean_exchanges_pass_and_nothing_is_told(mock: str, number: signal.Signals, tmp_path: Path) -> None:
     """Answers are the server's own, ids and times aside; the exit code is 0."""
-    with proxy_before(mock) as proxy, client_of(proxy.url) as client, client_of(mock) as direct:
+    with proxy_server(mock, tmp_path, end=number) as proxy, client_of(proxy.url) as client, client_of(mock) as direct:
         for url, body in CLEAN:
             through, own = client.post(url, json=body), direct.post(url, json=body)
             assert through.status_code == own.status_code == 200, through.text
@@ -60,9 +60,8 @@ def test_clean_exchanges_pass_and_nothing_is_told(mock: str, number: signal.Sign
             assert client.get(path).status_code == direct.get(path).status_code
         assert client.head("/v1/models").status_code == 200
         assert client.post("/own", content=b"\x00" * 100_000).status_code == 404
-        code, lines, last = proxy.stop(number)
-    assert (code, lines, last["breaches"]) == (0, [], [])
-    assert (last["counts"]["requests"], last["counts"]["streams"]) == (len(CLEAN) + 6, 6)
+    assert (proxy.code, proxy.lines, proxy.told_in_all) == (0, [], 0)
+    assert (proxy.counts["requests"], proxy.counts["streams"]) == (len(CLEAN) + 6, 6)
 
 
 def texts(answer: httpx.Response) -> list[Any]:
@@ -77,8 +76,7 @@ def texts(answer: httpx.Response) -> list[Any]:
 
 def test_planted_breaches_are_told_exactly_once(mock: str, tmp_path: Path) -> None:
     """Two in one request, one of a profile, and three of a server that breaks off; each in order, with its number."""
-    report = tmp_path / "report.jsonl"
-    with proxy_before(mock, "--report", str(report), "--profile", "mtp") as proxy, client_of(proxy.url) as client:
+    with proxy_server(mock, tmp_path, "--profile", "mtp") as proxy, client_of(proxy.url) as client:
         client.post(CHAT, json=HELLO)
         client.post(CHAT, json={**HELLO, "n": 3, "best_of": 2, "top_k": 0})
         client.post(CHAT, json={**HELLO, "n": 2}, headers={"req-id": "mine"})
@@ -86,10 +84,7 @@ def test_planted_breaches_are_told_exactly_once(mock: str, tmp_path: Path) -> No
             with pytest.raises(httpx.RemoteProtocolError):
                 client.post(CHAT, json={**HELLO, "stream": stream}, headers={"X-Mock": "disconnect-after=2"})
         client.put(CHAT, json=HELLO)
-        proxy.process.send_signal(signal.SIGTERM)
-        proxy.process.communicate(timeout=60)
-        assert proxy.process.returncode == 1
-    *lines, last = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    lines = proxy.lines
     assert [(line["request"], line["side"], line["law"], line["field"]) for line in lines] == [
         (2, "client", "out_of_range", "top_k"),
         (2, "client", "best-of-at-least-n", "best_of"),
@@ -102,13 +97,13 @@ def test_planted_breaches_are_told_exactly_once(mock: str, tmp_path: Path) -> No
     ]
     assert lines[4]["id"] == "mine"
     assert all(line["message"] and line["remedy"] for line in lines)
-    assert sum(breach["count"] for breach in last["breaches"]) == len(lines)
+    assert (proxy.code, proxy.told_in_all) == (1, len(lines))
 
 
-def test_a_client_that_leaves_is_gone_from_the_engine_before_its_next_token(mock: str) -> None:
+def test_a_client_that_leaves_is_gone_from_the_engine_before_its_next_token(mock: str, tmp_path: Path) -> None:
     """The next would come in 500 s; its place is free at once."""
     slow = {"X-Mock": "slow-token=500s"}
-    with proxy_before(mock) as proxy, client_of(proxy.url) as client, client_of(mock) as direct:
+    with proxy_server(mock, tmp_path) as proxy, client_of(proxy.url) as client, client_of(mock) as direct:
 
         def free() -> int:
             found: int = direct.get("/v2/models/mock/getSlotCount").json()["free_slots"]
@@ -122,17 +117,16 @@ def test_a_client_that_leaves_is_gone_from_the_engine_before_its_next_token(mock
         while free() < before and time.monotonic() < deadline_s:
             pass
         assert free() == before
-        assert proxy.stop()[0] == 0
+    assert (proxy.code, proxy.lines) == (0, [])
 
 
-def test_a_server_that_is_down_is_a_502() -> None:
+def test_a_server_that_is_down_is_a_502(tmp_path: Path) -> None:
     """No breach of anybody's, but counted."""
-    with proxy_before("http://127.0.0.1:9") as proxy, client_of(proxy.url) as client:
+    with proxy_server("http://127.0.0.1:9", tmp_path) as proxy, client_of(proxy.url) as client:
         answer = client.post(CHAT, json=HELLO)
         assert (answer.status_code, answer.json()["code"]) == (502, "unreachable")
-        code, lines, last = proxy.stop()
-    assert (code, lines) == (0, [])
-    assert last["counts"]["requests that did not reach the server"] == 1
+    assert (proxy.code, proxy.lines) == (0, [])
+    assert proxy.counts["requests that did not reach the server"] == 1
 
 
 @pytest.mark.parametrize(
