@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from generated.rules import Deployment
+from tools.proxy import exchange
 from tools.proxy import judge as judging
 from tools.proxy.frames import Frame, Kind, pack_head
 from tools.proxy.judge import judge_all
@@ -231,3 +232,35 @@ def test_a_line_is_one_line_whatever_stands_in_it() -> None:
     evil = head(200, SSE, **{"Transfer-Encoding": "chunked"}) + stream(*named, "[DONE]")
     (line, *_) = told(asked(), answered(evil), form="text")
     assert "#1 a\\u2028\\u000ab server " in line
+
+
+@pytest.mark.parametrize("part", ["body", "answer"])
+def test_bodies_for_which_there_is_no_room_are_not_judged(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    """They are counted, and what they took is free for the next."""
+    monkeypatch.setattr(exchange, "MAX_KEPT_BYTES", 300)
+    long = {**HELLO, "top_k": 0, "user": "x" * 300}
+    frames = (
+        asked(long if part == "body" else HELLO),
+        answered(answer(422, ERROR if part == "body" else {"a": "x" * 300})),
+    )
+    *lines, last = told(*frames, asked({**HELLO, "top_k": 0}), answered(answer(429, ERROR, Retry_After="1")))
+    assert [json.loads(line)["law"] for line in lines] == ["out_of_range"]
+    assert json.loads(last)["counts"]["bodies not judged, since too much is kept"] == 1
+
+
+def test_a_packed_answer_that_becomes_too_long_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small it came."""
+    monkeypatch.setattr(exchange, "MAX_ANSWER_BYTES", 1000)
+    bomb = gzip.compress(b" " * 100_000)
+    (line,) = told(asked(HELLO), answered(answer(429, bomb, Content_Encoding="gzip", Retry_After="1")))
+    assert json.loads(line)["counts"]["answers not judged, since they are too long"] == 1
+
+
+def test_a_fault_of_the_judge_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its connection is counted as left, and others are judged."""
+    monkeypatch.setattr(exchange.Exchange, "body", lambda *_: 1 / 0)
+    (line,) = told(asked())
+    assert json.loads(line)["counts"] == {"connections left: the judge failed": 1}
+    assert "ZeroDivisionError" in capsys.readouterr().err
