@@ -32,12 +32,17 @@ async function picture(page, name) {
 }
 
 tell(
-  await withPage({ width: Number(width), scheme }, async (page, wrong) => {
+  await withPage({ width: Number(width), scheme }, async (page) => {
     page.on("request", (request) => request.method() === "POST" && sent.push(request.postData()));
     await page.goto(url, { waitUntil: "load" });
     await page.waitForSelector("body[data-ready]");
     const made = { allowed: await text(page, "#verdict") };
     await picture(page, "whole");
+    made.stops = [];
+    for (let count = 0; count < 8; count += 1) {
+      await page.keyboard.press("Tab");
+      made.stops.push(await page.evaluate(() => document.activeElement.id || document.activeElement.textContent));
+    }
 
     await put(page, "at:n", "2");
     await put(page, "at:temperature", "0");
@@ -60,8 +65,9 @@ tell(
         document.getElementById("answer"), { childList: true, subtree: true, characterData: true },
       );
     });
-    await page.focus("#send");
+    await page.keyboard.down("Control");
     await page.keyboard.press("Enter");
+    await page.keyboard.up("Control");
     await page.waitForFunction(() => /^200.*events/.test(document.getElementById("status").textContent) && !document.getElementById("answer").hasAttribute("aria-busy"));
     made.streamed = { steps: await page.evaluate(() => window.seen.size), text: await text(page, "#answer"), wire: await text(page, "#wire") };
     made.body = sent.at(-1);
@@ -73,7 +79,7 @@ tell(
     await page.waitForFunction(() => (document.querySelector("#answer .said")?.textContent.length ?? 0) > 3);
     await page.click("#stop");
     await page.waitForFunction(() => document.getElementById("status").textContent === "Stopped.");
-    made.stopped = [await page.$eval("#stop", (button) => button.disabled), ...wrong.splice(0)];
+    made.stopped = await page.$eval("#stop", (button) => button.disabled);
 
     await put(page, "raw", '{"model": "mock", "messages": [{"role": "user", "content": [{"text": "a"}]}], "seed": 9007199254740993, "stop": ["a", "b"]}');
     made.form = await page.evaluate(() => [document.getElementById("at:seed").value, document.getElementById("in:stop[1]")?.value ?? document.getElementById("at:stop[1]").value]);

@@ -39,6 +39,9 @@ class Play {
     at("send").addEventListener("click", () => this.send());
     at("stop").addEventListener("click", () => this.abort?.abort());
     at("copy").addEventListener("click", () => this.copy());
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.send();
+    });
     at("form").addEventListener("submit", (event) => event.preventDefault());
     this.offerProfiles();
     this.choose();
@@ -57,7 +60,19 @@ class Play {
       tick.disabled = features.includes(tick.value);
       tick.checked = tick.checked || tick.disabled;
     }
-    this.begin();
+    this.form.facts = this.facts();
+    if (this.value?.get("model") === this.named) this.name();
+    this.form.draw();
+    this.changed();
+  }
+
+  /** Name the deployed model, where nobody has named another. */
+  name() {
+    this.named = this.deployment.model ?? this.value?.get("model") ?? "";
+    if (this.value?.has("model")) this.value.set("model", this.named);
+    for (const input of at("path-parameters").querySelectorAll("input")) {
+      if (input.dataset.name === "model" && !input.value) input.value = this.named;
+    }
   }
 
   offerProfiles() {
@@ -93,13 +108,9 @@ class Play {
   /** Begin anew with the chosen example. */
   begin() {
     const { examples, model } = this.operation;
-    for (const input of at("path-parameters").querySelectorAll("input")) {
-      if (input.dataset.name === "model" && !input.value) input.value = this.deployment.model ?? "";
-    }
     const chosen = at("example").value;
     this.value = model ? (chosen ? mapped(examples[Number(chosen)].value) : startOfModel(model)) : null;
-    if (this.value?.has("model") && this.deployment.model) this.value.set("model", this.deployment.model);
-    this.form.facts = this.facts();
+    this.name();
     this.form.show(model, this.value);
     this.changed();
   }
@@ -146,7 +157,9 @@ class Play {
     });
     const more = faults.length > MOST_SHOWN ? make("li", {}, `and ${faults.length - MOST_SHOWN} more`) : null;
     const count = faults.length === 1 ? "The contract refuses this request:" : `The contract refuses this request for ${faults.length} reasons:`;
-    at("verdict").replaceChildren(...(faults.length ? [make("p", { class: "bad" }, count), make("ul", {}, list, more)] : [make("p", { class: "good" }, "The contract allows this request.")]));
+    const said = JSON.stringify(faults.map((fault) => [fault.path, fault.message]));
+    if (said !== this.said) at("verdict").replaceChildren(...(faults.length ? [make("p", { class: "bad" }, count), make("ul", {}, list, more)] : [make("p", { class: "good" }, "The contract allows this request.")]));
+    this.said = said; // a status that does not change is not read out again
     at("send").textContent = faults.length ? "Send anyway" : "Send";
     at("short").textContent = faults.length ? `${faults.length} to mend` : "allowed";
     at("short").className = faults.length ? "bad" : "good";
@@ -183,12 +196,11 @@ class Play {
     try {
       await answer.read(await fetch(url, { method, headers: [...headers, ...Object.entries(this.keyHeader())], body, signal: abort.signal }));
     } catch (error) {
-      answer.end(error.name === "AbortError" ? "Stopped." : `No answer: ${error.message}`);
-    } finally {
-      if (this.abort === abort) {
-        this.abort = null;
-        at("stop").disabled = true;
-      }
+      if (this.abort === abort) answer.end(error.name === "AbortError" ? "Stopped." : `No answer: ${error.message}`);
+    }
+    if (this.abort === abort) {
+      this.abort = null;
+      at("stop").disabled = true;
     }
   }
 
