@@ -46,13 +46,17 @@ def test_faults_are_all_told_and_soundly(operation: str) -> None:
         for name, value in expand(case.body).items():
             good.setdefault(name, []).append(value)
     model = getattr(models, "ChatCompletionRequest" if operation == "create_chat_completion" else "CompletionRequest")
+    bad = {case.subject: case.body[case.subject] for case in of(operation, accepted=False) if case.subject in case.body}
+    broken = [case for case in of(operation, accepted=False) if case.code in RULES]
 
     @settings(max_examples=400, deadline=None, derandomize=True, database=None)
-    @given(parts=st.lists(st.sampled_from(of(operation)), min_size=1, max_size=4), data=st.data())
-    def judge(parts: list[Case], data: st.DataObject) -> None:
+    @given(parts=st.lists(st.sampled_from(of(operation)), max_size=3), rule=st.sampled_from(broken), data=st.data())
+    def judge(parts: list[Case], rule: Case, data: st.DataObject) -> None:
         body: dict[str, Any] = {}
-        for part in parts:
+        for part in [*parts, rule]:
             body |= expand(part.body)
+        read = [name for name in RULES[rule.code].reads if name in bad]  # at fault beside the rule that looks at it
+        body |= {name: bad[name] for name in (data.draw(st.lists(st.sampled_from(read), max_size=1)) if read else ())}
         found = told(body, operation)
         try:
             model.model_validate(body, context=Deployment())
