@@ -90,7 +90,7 @@ def _disorder(side: Side, token: Token) -> str | None:
     others = token.top[1:] if side is COMPLETIONS else token.top
     if any(before.logprob < after.logprob - 1e-9 for before, after in pairwise(others)):
         return f"candidates do not descend: {[one.logprob for one in others]}"
-    own = [one for one in token.top if one.text == token.text]
+    own = [one for one in token.top if (one.text, one.raw) == (token.text, token.raw)]
     if own and min(abs(one.logprob - token.logprob) for one in own) > 1e-6:
         return f"the chosen token's logprob is {token.logprob}, among the candidates {own[0].logprob}"
     if side is CHAT and token.top and token.logprob > token.top[-1].logprob + 1e-6 and not own:
