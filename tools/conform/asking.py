@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -55,14 +55,20 @@ class Kept:
 class Ask:
     """One attempt at the laws: its answers are its own, the budget is everybody's."""
 
-    def __init__(self, transport: Transport, target: Target, budget: Budget) -> None:
+    def __init__(self, transport: Transport, target: Target, budget: Budget, before: Ask | None = None) -> None:
         self.target = target
         self._transport, self._budget, self._kept = transport, budget, Kept()
         self._memory: dict[Any, Any] = {}
+        self._before = before
 
     def again(self) -> Ask:
-        """Another attempt, which knows no answer yet."""
-        return Ask(self._transport, self.target, self._budget)
+        """Another attempt, with answers of its own."""
+        return Ask(self._transport, self.target, self._budget, self)
+
+    def only_again(self, exchanges: Iterable[Exchange]) -> Ask:
+        """This attempt for a law whose requests stand alone: those of these exchanges are sent again, the others are
+        answered as they were before."""
+        return _Repeating(self, frozenset(exchange.sent for exchange in exchanges))
 
     def memo(self, key: Any, make: Callable[[], Made]) -> Made:
         """What ``make`` gave when this key was first asked for: for judgements that several laws share."""
@@ -103,6 +109,10 @@ class Ask:
     def send(self, sent: Sent, tokens: int = _PLAIN_TOKENS, *, again: int = 0) -> Exchange:
         """Any exchange; ``tokens`` is what it may cost at most."""
         return self._kept.get((sent, again), lambda: self._paid(sent, tokens))
+
+    def before(self) -> Ask:
+        """The attempt before this one; itself where it is the first."""
+        return self._before or self
 
     def get(self, path: str) -> Exchange:
         """GET of a path from the root."""
@@ -180,6 +190,19 @@ class Ask:
             if not 400 <= self.post(side, body).got.status < 500:
                 return "values outside small bounds are let through, so huge ones would be worked on"
         return None
+
+
+class _Repeating(Ask):
+    """See ``Ask.only_again``."""
+
+    def __init__(self, ask: Ask, fresh: frozenset[Sent]) -> None:
+        super().__init__(ask._transport, ask.target, ask._budget, ask._before)
+        self._ask, self._fresh = ask, fresh
+
+    def send(self, sent: Sent, tokens: int = _PLAIN_TOKENS, *, again: int = 0) -> Exchange:
+        """From this attempt where it is to be sent again, else from the one before."""
+        ask = self._ask if sent in self._fresh else self._ask.before()
+        return ask.send(sent, tokens, again=again)
 
 
 def _cost(body: Mapping[str, Any]) -> int:
