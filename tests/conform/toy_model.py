@@ -29,7 +29,8 @@ WORDS: Final = (
     "moon",
 )
 FAULTS: Final = {
-    "beams.one": "beam", "sampling.narrow": "cold", "sampling.top-k": "top_k", "sampling.top-p": "top_p",
+    "beams.one": "beam", "seed.absent": "fixed", "sampling.narrow": "cold", "sampling.top-k": "top_k",
+        "sampling.top-p": "top_p",
     "sampling.temperature": "temperature", "sampling.presence": "presence", "sampling.frequency": "frequency",
     "sampling.penalties": "penalties", "sampling.prompt": "prompt",
 }  # fmt: skip
@@ -55,12 +56,14 @@ class ToyModel:
 
     def __init__(self, fault: str = "") -> None:
         self._fault = fault
+        self._asked = 0
 
     def exchange(self, sent: Sent) -> Exchange:
         """See ``Transport``."""
         if sent.method != "POST" or not sent.path.endswith("/completions"):
             return Exchange(sent, Got(404))
         given, chat = json.loads(sent.body), "chat" in sent.path
+        self._asked += 1
         if not given:
             return Exchange(sent, Got(422))
         prompt = given["messages"][0]["content"] if chat else given["prompt"]
@@ -85,10 +88,11 @@ class ToyModel:
 
     def _choice(self, given: Json, prompt: list[str], index: int, chat: bool) -> Json:
         written: list[str] = []
+        absent = 42 if self._fault == "fixed" else 1000 + self._asked
         entries = []
         for place in range(given["max_tokens"]):
             raw = log_softmax(logits((prompt + written)[-1]))
-            word = self._draw(given, raw, prompt, written, f"{given.get('seed')} {index} {place}")
+            word = self._draw(given, raw, prompt, written, f"{given.get('seed', absent)} {index} {place}")
             written.append(word)
             entries.append((word, raw))
         text = "".join(f" {word}" for word in written)

@@ -99,11 +99,13 @@ class Ask:
         again: int = 0,
         req_id: str | None = None,
         first_event: bool = False,
+        headers: Mapping[str, str] | None = None,
     ) -> Exchange:
         """Any exchange with one of the two endpoints."""
-        headers = [("Content-Type", JSON), *([("req-id", req_id)] if req_id is not None else [])]
+        sent_headers = [("Content-Type", JSON), *([("req-id", req_id)] if req_id is not None else [])]
+        sent_headers += (headers or {}).items()
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        sent = Sent("POST", self.target.base_path + side.path, data, tuple(headers), first_event)
+        sent = Sent("POST", self.target.base_path + side.path, data, tuple(sent_headers), first_event)
         return self.send(sent, _cost(body) + prompt_estimate(data), again=again)
 
     def send(self, sent: Sent, tokens: int = _PLAIN_TOKENS, *, again: int = 0) -> Exchange:
@@ -130,6 +132,8 @@ class Ask:
         """Why a feature is not there; None where it is."""
         if feature == features.WEIGHTS:
             return "a mock writes the answers" if self.is_mock else None
+        if feature == features.FAULTS:
+            return None if self._fails_on_demand(side) else "only a mock fails on demand (X-Mock)"
         if feature == features.TOKENIZER:
             return None if self.count_tokens("a") is not None else "there is no POST /v1/tokenizer"
         if feature == features.REFUSES:
@@ -182,6 +186,12 @@ class Ask:
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
         return found if type(found) is int else None
+
+    def _fails_on_demand(self, side: Side) -> bool:
+        if not self.is_mock:
+            return False
+        body = features.probe_body(side, features.BASIC, self.target.model)
+        return self.post(side, body, headers={features.MOCK_HEADER: "status=429"}).got.status == 429
 
     def _lets_through(self, side: Side) -> str | None:
         outside = [{"temperature": -1}, {"max_tokens": 0}, {"top_p": 2}]

@@ -80,6 +80,9 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
 WEIGHTS: Final = "weights"
 """A model writes the answers: a mock's text does not follow from its logprobs. Only a server that says it is one is a
 mock (``model_instance_type`` StandardMock)."""
+FAULTS: Final = "faults"
+"""Failures on demand, by the header ``X-Mock``: of a mock alone."""
+MOCK_HEADER: Final = "X-Mock"
 TOKENIZER: Final = "tokenizer"
 """POST /v1/tokenizer."""
 REFUSES: Final = "refuses"
