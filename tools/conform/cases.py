@@ -129,6 +129,8 @@ def limit_of_deployment(tried: Try, exchange: Exchange) -> str | None:
         return "the prompt is longer than this deployment's"
     if status == 424 and code == "invalid_token_id" and param == "prompt" and tried.case.subject == "prompt[]":
         return "the id is outside the vocabulary"
+    if status == 422 and code == "template_error" and tried.huge:
+        return "the template takes longer than this deployment allows"
     if status == 422 and code in ("unsupported", "unsupported_media") and isinstance(param, str) and param:
         return f"this deployment cannot carry out {param}"
     if status == 422 and code == "out_of_range" and param in ("n", "best_of") and "maxN" in error.message:
