@@ -361,9 +361,10 @@ PLANTED: Final[dict[str, Fault | dict[str, Fault]]] = {
 }  # fmt: skip
 """By the law's id without its endpoint; by endpoint where the two have other forms."""
 
-ON_WEIGHTS: Final = frozenset(
-    {"beams.one", "seed.absent", "sampling.narrow", "sampling.top-k", "sampling.top-p", "sampling.temperature",
-        "sampling.presence",
-     "sampling.frequency", "sampling.penalties", "sampling.prompt"}
+ON_TOY: Final = frozenset(
+    {
+        "beams.one", "seed.absent", "sampling.narrow", "sampling.top-k", "sampling.top-p", "sampling.temperature",
+        "sampling.presence", "sampling.frequency", "sampling.penalties", "sampling.prompt",
+    }
 )  # fmt: skip
-"""Laws about a model's numbers, which a mock does not have: their faults are planted in a toy model."""
+"""Laws about what is drawn: their faults are planted in a toy model."""

@@ -130,8 +130,8 @@ class Ask:
 
     def lacks(self, side: Side, feature: str) -> str | None:
         """Why a feature is not there; None where it is."""
-        if feature == features.WEIGHTS:
-            return "a mock writes the answers" if self.is_mock else None
+        if feature == features.OWN_SEED:
+            return "a mock takes one seed where none is sent" if self.is_mock else None
         if feature == features.FAULTS:
             return None if self._fails_on_demand(side) else "only a mock fails on demand (X-Mock)"
         if feature == features.TOKENIZER:

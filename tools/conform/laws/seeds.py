@@ -85,7 +85,7 @@ LAWS: Final[list[Law]] = [
     *both("seed.differs", "Different seeds give different texts; no bit of the 64 is lost.", "seed", _differ,
           ("seed", "temperature")),
     *both("seed.absent", "Without a seed the server picks one, another each time.", "seed", _absent, ("temperature",
-        "weights")),
+        "own_seed")),
     *both("seed.choices-differ", "The choices of one request are drawn apart.", "n", _varies, ("n", "seed", "stream")),
     *both("seed.default-temperature", "Without a temperature text is drawn, unless the weights say otherwise.",
           "temperature, defaults", _drawn_by_default, ("seed", "temperature")),

@@ -40,9 +40,9 @@ def base(ask: Ask, side: Side) -> Base:
     if ask.lacks(side, "logprobs") is None:
         shown, place = ask.reply(side, **fields, **side.logprobs(0)).only, 0
         for token in shown.tokens:
-            if not text.startswith(token.text, place):
+            if token.offset is None and not text.startswith(token.text, place):
                 break  # a token that is no whole character: where the next one begins is not known
-            starts.append(place)
+            starts.append(place if token.offset is None else token.offset)
             place += len(token.text)
     return Base(reply, text, tuple(starts))
 
