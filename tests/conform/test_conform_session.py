@@ -59,7 +59,7 @@ def test_a_clean_server_gets_a_full_score(mock: MockTransport) -> None:
     assert {"length", "service", "accepts", "refuses"} == set(report.groups)
     assert report.requests > 30
     assert report.tokens > 0
-    assert "all        100.0 %" in text(report, 3)
+    assert "all      100.0 %" in text(report, 3)
 
 
 def test_a_broken_law_is_reported_with_the_curl_that_shows_it(mock: MockTransport) -> None:
