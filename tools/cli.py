@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from handlers.exit_codes import CRASH_LOOP
 from tools.access_options import access_of, add_access, tls_of
 from tools.config.command_line import add_config
+from tools.diff.command import add_diff
 from tools.link_options import add_links, links_of
+from tools.lint.command import add_lint
 from tools.load.options import add_options
 from tools.server_options import (
     FEATURES,
@@ -207,6 +209,8 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     generate.set_defaults(run=_generate)
 
     add_config(commands)
+    add_lint(commands)
+    add_diff(commands)
 
     bench = commands.add_parser("bench", help="compare servers under load")
     add_options(bench)
