@@ -127,7 +127,7 @@ def bodies(version: Version, model: str, count: int) -> Iterator[dict[str, Any]]
         values = [value.value for value in boundary(spot.shape, contract) if not value.code]
         if not spot.member.required and not name.endswith("[]"):
             values.append(ABSENT)
-        places.append((name, values))
+        places += [(name, values)] if values else []
     yield smallest
     yield from (place(contract, model, smallest, concrete(name), v) for name, values in places for v in values)
     source = random.Random(SEED)

@@ -84,20 +84,33 @@ class Requests:
                 self._means(path, was, now, body, words)
 
     def _keep(self, slot: str, telling: Outcome, before: Outcome, after: Outcome, body: Any, words: Words) -> None:
-        change = self._change(telling.code, telling.param)
+        other = before if telling is after else after
+        change = (
+            self._fitting(telling.code, telling.param)
+            or self._fitting(other.code, other.param)
+            or self._made(telling.param or telling.code)
+        )
         example = Example(self.route, compress(body), said(before), said(after), after.code, words)
         _shorter(change, slot, example)
 
     def _means(self, path: str, was: Any, now: Any, body: Any, words: Words) -> None:
-        change = self._change("", path)
+        change = self._fitting("", path) or self._made(path)
         example = Example(
             self.route, compress(body), f"accepted, {path} is {shown(was)}",
             f"accepted, {path} is {shown(now)}" if now is not None else f"accepted, {path} is ignored", "", words,
         )  # fmt: skip
         _shorter(change, "breaks", example)
 
-    def _change(self, code: str, param: str | None) -> Change:
-        """The change that a refusal, or a value at a path, belongs to; a new one where none fits."""
+    def _made(self, where: str) -> Change:
+        """A change of its own for what belongs to none."""
+        made = Change("request", where, "verdict", None, None, narrows=False, widens=False, operations=[self.route])
+        self.changes.append(made)
+        return made
+
+    def _fitting(self, code: str, param: str | None) -> Change | None:
+        """The change that a refusal, or a value at a path, belongs to."""
+        if not code and not param:
+            return None
         path = pattern(param or "")
         rules = [c for c in self.changes if c.where == code and c.keyword in ("rule", "relaxable", "profile", "fields")]
         if rules:
@@ -108,22 +121,11 @@ class Requests:
             near += [c for c in self.changes if c.where in members or c.where.rstrip("[]") in members]
             if near:
                 return near[0]
-        best = [
-            c
-            for c in self.changes
-            if (c.where == path and c.keyword not in ("rule", "default")) or (not code and c.where == path)
-        ]
-        best += [c for c in self.changes if c.where == path]
+        best = [c for c in self.changes if c.where == path]
         best += [c for c in self.changes if c.where and _within(path, c.where)]
         best += [c for c in self.changes if c.where and _within(c.where, path)]
         best += [c for c in self.changes if c.keyword in ("x-normalize", "x-validations")]
-        if best:
-            return self._by_code(best, path, code)
-        made = Change(
-            "request", param or code, "verdict", None, None, narrows=False, widens=False, operations=[self.route]
-        )
-        self.changes.append(made)
-        return made
+        return self._by_code(best, path, code) if best else None
 
     @staticmethod
     def _by_code(found: list[Change], path: str, code: str) -> Change:
