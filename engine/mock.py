@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import time
-import zlib
-from array import array
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 from engine.executor import ReadAdapter, RequestRound
+from engine.mock_beams import MockBeams
+from engine.mock_model import MockModel, Voice
+from engine.mock_orders import MockOrders
 from engine.stats import ExecutorStats
-from engine.text.byte_tokenizer import TURN_END, mock_tokenizer
+from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.tokenizer import TextTokenizer
-from engine.types import (
-    GREEDY_BELOW,
-    BeamHypothesis,
-    FinishReason,
-    GrammarError,
-    ModelInfo,
-    Request,
-    SamplingParams,
-    StepToken,
-)
-
-_MASK = (1 << 64) - 1
-_CANDIDATES = 32
-"""Tokens that share the probability of one position."""
-_GREEDY_SEED = 0x9E3779B97F4A7C15
-"""Stands in for the seed where the seed must not matter."""
-_SHORTEST, _LENGTH_SPREAD = 6, 58
-"""A choice ends by itself after 6 to 63 tokens, at the next end of a word."""
-
-_WORDS = (
-    " the| of| and| to| in| is| that| for| it| with| on| this| from| which| one| you| all| would| when| who| will|"
-    " more|"
-    " what| about| than| time| new| some| people| water| light| answer| question| model| number| table| music| Paris|"
-    " small| great| world| house| after| before| because| between| never| always|, and|, but|. The|. It|! |? |; |: |\n|"
-    "你好|世界|天气很好|我们|可以|今天|问题|回答|学习|的|是|在|，|。|人工智能| café| naïve|"
-    " straße| Привет| 😀| 🚀| 👩‍🚀| 42| 3.14"
-)
-
+from engine.types import FinishReason, GrammarError, ModelInfo, Request, StepToken
 
 Replies = Callable[[str], str | None]
 """From a prompt's text to what is written, control tokens as text; None for made-up text."""
+
+TOLD_TO_FAIL = "This mock was told to fail here."
+"""Why a request fails whose orders say so."""
 
 
 class MockFailure(RuntimeError):
@@ -51,32 +28,24 @@ class MockFailure(RuntimeError):
 
 
 @dataclass(slots=True)
-class _Voice:
-    """One choice's or beam's source of tokens."""
-
-    key: int
-    length: int
-    """After so many tokens it ends at the next end of a word."""
-    words: int = 0
-    position: int = 0
-    upcoming: list[int] = field(default_factory=list)
-    """Rest of the current word, last token first."""
-
-
-@dataclass(slots=True)
 class _Running:
     request: Request
-    voices: dict[int, _Voice]
-    beams: dict[int, list[StepToken]] | None
-    """The tokens of each beam so far; None for choices."""
+    orders: MockOrders
+    voices: dict[int, Voice]
+    """Of choices that have not ended; empty for beams."""
+    beams: MockBeams | None
+    due_s: float = 0.0
+    """When its next token may come, on the executor's clock."""
+    rounds: int = 0
+
+    @property
+    def width(self) -> int:
+        """Live sequences."""
+        return len(self.voices) if self.beams is None else self.beams.width
 
 
 class MockExecutor:
-    """An ``Executor`` whose model is a hash function. Every choice ends by itself unless ``ignore_eos``.
-
-    Every position has 32 candidate tokens whose probabilities sum to one. A greedy choice takes the likeliest and
-    does not depend on the seed. Penalties, top_k and top_p do not change the text.
-    """
+    """An ``Executor`` whose model is ``MockModel``. Every choice ends by itself unless ``ignore_eos``."""
 
     def __init__(
         self,
@@ -86,15 +55,18 @@ class MockExecutor:
         step_delay_s: float = 0.0,
         fail_at: int | None = None,
         replies: Replies | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Args:
         tokenizer: whose ids to make; the built-in byte-level one by default.
         step_delay_s: seconds that every round sleeps.
         fail_at: the round, counted from 1 since the last failure, that raises; None for never.
         replies: what to write, for a script.
+        clock_s: what the pace of a request is measured with.
         """
         self._replies = replies
         self._tokenizer = tokenizer or mock_tokenizer()
+        self._model = MockModel(self._tokenizer)
         self.info = ModelInfo(
             vocab_size=self._tokenizer.vocab_size,
             max_position_embeddings=max_position_embeddings,
@@ -105,13 +77,12 @@ class MockExecutor:
         )
         self.step_delay_s = step_delay_s
         self.fail_at = fail_at
+        self._clock_s = clock_s
         self._rounds = 0
-        self._words = [self._tokenizer.encode(word, add_special_tokens=False)[::-1] for word in _WORDS.split("|")]
-        eos = self._tokenizer.encode(TURN_END, add_special_tokens=False)
-        self._eos = eos[0] if len(eos) == 1 else self._tokenizer.eos_token_ids[0]
         self._eos_ids = frozenset(self._tokenizer.eos_token_ids)
-        self._common = sorted({token_id for word in self._words for token_id in word})
         self._requests: dict[str, _Running] = {}
+        self._orders: dict[str, MockOrders] = {}
+        self._admitted = 0
         self._live = 0
         self.sequences_run = 0
 
@@ -130,8 +101,8 @@ class MockExecutor:
         return None
 
     def prepared(self, request: Request) -> bool:
-        """Always. Raises GrammarError for a grammar without a text that is known to be under it."""
-        if request.grammar is not None and request.forced_text is None:
+        """Always. Raises GrammarError for a grammar: the mock is told a text under it instead."""
+        if request.grammar is not None:
             raise GrammarError("The mock cannot hold answers to a grammar.")
         return True
 
@@ -139,36 +110,43 @@ class MockExecutor:
         """Always."""
         return True
 
+    def order(self, request_id: str, orders: MockOrders) -> None:
+        """Give orders for a request that is added later, or never."""
+        self._orders[request_id] = orders
+
+    def forget(self, request_id: str) -> None:
+        """Drop the orders of a request that is not added."""
+        self._orders.pop(request_id, None)
+
+    @property
+    def wait_s(self) -> float:
+        """How long until an admitted request may go on; 0 where one may already, or where there is none."""
+        due_s = min((running.due_s for running in self._requests.values()), default=0.0)
+        return max(0.0, due_s - self._clock_s()) if due_s else 0.0
+
     def add(self, request: Request) -> None:
         """Admit a request. Raises ValueError when its id is admitted already."""
         if request.request_id in self._requests:
             raise ValueError(f"request {request.request_id!r} is admitted already")
+        orders = self._orders.pop(request.request_id, None) or MockOrders()
         sampling = request.sampling
-        prompt_key = zlib.crc32(array("q", request.prompt_ids).tobytes())
-        if request.adapter is not None:
-            prompt_key ^= zlib.crc32(request.adapter.encode())
-        steady = sampling.use_beam_search or sampling.temperature < GREEDY_BELOW
-        key = _mix(prompt_key ^ _mix(_GREEDY_SEED if steady else sampling.seed))
-        told = self._told(request)
-        voices = {}
-        for choice in range(sampling.n):
-            # Greedy choices of one prompt are alike; beams and drawn choices differ.
-            voice_key = key if steady and not sampling.use_beam_search else _mix(key + choice)
-            voices[choice] = _Voice(voice_key, _SHORTEST + voice_key % _LENGTH_SPREAD)
-            if told is not None:
-                voices[choice].upcoming = [self._eos, *reversed(told)]
-        running = _Running(request, voices, None)
+        self._admitted += 1
+        seed = sampling.seed ^ self._admitted << 32 if orders.seed_ignored else sampling.seed
+        voices = self._model.voices(request, self._told(request, orders), orders, seed)
+        beams = None
         if sampling.use_beam_search:
-            for beam, voice in voices.items():  # the beams differ in their first two tokens
-                first, second = beam % len(self._common), beam // len(self._common) % len(self._common)
-                voice.upcoming = [self._common[second], self._common[first]]
-            running.beams = {beam: [] for beam in voices}
+            voice = voices.pop(0)
+            ends = len(sampling.stop_token_ids) + (0 if sampling.ignore_eos else len(self._eos_ids))
+            beams = MockBeams(self._model, sampling, voice, partial(self._finish, request, voice), 1 + ends)
+        running = _Running(request, orders, voices, beams)
+        if orders.ttft_s:
+            running.due_s = self._clock_s() + orders.ttft_s
         self._requests[request.request_id] = running
         self._live += sampling.n
 
-    def _told(self, request: Request) -> list[int] | None:
+    def _told(self, request: Request, orders: MockOrders) -> list[int] | None:
         """The tokens that the mock was told to write for this request, if it was."""
-        text = request.forced_text
+        text = orders.text if orders.text is not None else request.forced_text
         if text is None and self._replies is not None:
             text = self._replies(self._tokenizer.decode(request.prompt_ids, skip_special_tokens=False))
         return None if text is None else self._tokenizer.encode(text, add_special_tokens=False)
@@ -177,7 +155,7 @@ class MockExecutor:
         """Drop a request; an unknown id is fine."""
         running = self._requests.pop(request_id, None)
         if running is not None:
-            self._live -= len(running.voices)
+            self._live -= running.width
 
     def remove_choice(self, request_id: str, choice: int) -> bool:
         """End one choice; an unknown one is fine, and so is a beam request."""
@@ -200,102 +178,68 @@ class MockExecutor:
         """Nothing was kept."""
 
     def step(self) -> list[RequestRound]:
-        """Run one round; see ``Executor.step``. Raises MockFailure where ``fail_at`` says so."""
+        """Run one round of the requests that are due; see ``Executor.step``. Raises MockFailure where ``fail_at`` says
+        so."""
         if self.step_delay_s:
             time.sleep(self.step_delay_s)
         self._rounds += 1
-        self.sequences_run = self._live
+        self.sequences_run = 0
         if self.fail_at is not None and self._rounds >= self.fail_at:
             self._rounds = 0
             raise MockFailure("this mock was told to fail")
+        now_s = self._clock_s()
         rounds = []
         for request_id, running in list(self._requests.items()):
-            if running.beams is not None:
-                done = self._grow(running.beams, running)
-                rounds.append(RequestRound(request_id, [], _ranked(running.beams) if done else None, done))
-            else:
-                tokens = [
-                    self._next(choice, voice, running.request.sampling) for choice, voice in running.voices.items()
-                ]
-                for token in tokens:
-                    if token.finish_reason is not None:
-                        del running.voices[token.choice]
-                        self._live -= 1
-                done = not running.voices
-                rounds.append(RequestRound(request_id, tokens, None, done))
-            if done:
+            if running.due_s > now_s:
+                continue
+            self.sequences_run += running.width
+            round_ = self._round(request_id, running)
+            rounds.append(round_)
+            if round_.done:
                 self.remove(request_id)
+            elif running.orders.token_s:
+                running.due_s = now_s + running.orders.token_s
+            else:
+                running.due_s = 0.0
         return rounds
 
-    def _next(self, choice: int, voice: _Voice, sampling: SamplingParams) -> StepToken:
-        if not voice.upcoming:
-            if voice.position >= voice.length:
-                voice.upcoming = [self._eos]
-                voice.length += _LENGTH_SPREAD  # with ignore_eos it goes on, and comes here again
-            else:
-                voice.words += 1
-                voice.upcoming = self._words[_mix(voice.key + voice.words) % len(self._words)].copy()
-        token_id = voice.upcoming.pop()
-        voice.position += 1
+    def _round(self, request_id: str, running: _Running) -> RequestRound:
+        """A token of each choice or beam."""
+        orders = running.orders
+        if running.rounds == orders.fail_after:
+            return RequestRound(request_id, [], None, True, failure=TOLD_TO_FAIL)
+        running.rounds += 1
+        cached = min(orders.cached_tokens, len(running.request.prompt_ids) - 1) if running.rounds == 1 else 0
+        if running.beams is not None:
+            done = running.beams.advance()
+            return RequestRound(request_id, [], running.beams.hypotheses() if done else None, done, cached)
+        request = running.request
+        tokens = [self._next(choice, voice, request) for choice, voice in running.voices.items()]
+        for token in tokens:
+            if token.finish_reason is not None:
+                del running.voices[token.choice]
+                self._live -= 1
+        return RequestRound(request_id, tokens, None, not running.voices, cached)
+
+    def _next(self, choice: int, voice: Voice, request: Request) -> StepToken:
+        sampling = request.sampling
+        token_id = self._model.next_token(voice, sampling)
         logprob, top = None, None
-        if sampling.logprobs is not None or sampling.rank_by_logprob or sampling.use_beam_search:
-            logprob, top = self._logprobs(token_id, voice, sampling)
-        finish_reason, stop_token_id = self._finish(token_id, voice.position, sampling)
+        if sampling.logprobs is not None or sampling.rank_by_logprob:
+            logprob, top = self._model.logprobs(voice, token_id, sampling.logprobs)
+        self._model.take(voice, token_id)
+        finish_reason, stop_token_id = self._finish(request, voice, token_id, voice.position)
         return StepToken(choice, token_id, logprob, top, finish_reason, stop_token_id)
 
-    def _finish(self, token_id: int, position: int, sampling: SamplingParams) -> tuple[FinishReason | None, int | None]:
+    def _finish(
+        self, request: Request, voice: Voice, token_id: int, position: int
+    ) -> tuple[FinishReason | None, int | None]:
+        sampling = request.sampling
         if token_id in self._eos_ids and not sampling.ignore_eos:
             return "stop", None
         if token_id in sampling.stop_token_ids:
             return "stop", token_id
-        return ("length", None) if position >= sampling.max_tokens else (None, None)
-
-    def _logprobs(
-        self, token_id: int, voice: _Voice, sampling: SamplingParams
-    ) -> tuple[float, tuple[tuple[int, float], ...] | None]:
-        """The chosen token's logprob, and the likeliest candidates where they were asked for.
-
-        The chosen token gets a hashed share of the probability (over a half where it must be the likeliest), the
-        other candidates share the rest by a softmax over hashed logits.
-        """
-        noise = _mix(voice.key ^ _mix(voice.position))
-        share = (noise >> 11) / (1 << 53)
-        greedy = sampling.temperature < GREEDY_BELOW or sampling.use_beam_search
-        chosen = 0.5 + 0.49 * share if greedy else 0.05 + 0.9 * share
-        logprob = math.log(chosen)
-        if sampling.logprobs is None:
-            return logprob, None
-        others = self._others(token_id, noise)
-        weights = [math.exp(6.0 * (_mix(noise + other) >> 11) / (1 << 53)) for other in others]
-        scale = math.log1p(-chosen) - math.log(sum(weights))
-        candidates = [(token_id, logprob)]
-        candidates += [(other, math.log(weight) + scale) for other, weight in zip(others, weights, strict=True)]
-        candidates.sort(key=lambda candidate: -candidate[1])
-        return logprob, tuple(candidates[: sampling.logprobs])
-
-    def _others(self, token_id: int, noise: int) -> Sequence[int]:
-        start = noise % len(self._common)
-        around = self._common[start:] + self._common[:start]
-        return [other for other in around[:_CANDIDATES] if other != token_id][: _CANDIDATES - 1]
-
-    def _grow(self, beams: dict[int, list[StepToken]], running: _Running) -> bool:
-        """Add one token to every beam that has not ended; whether all have."""
-        growing = [beam for beam, tokens in beams.items() if not tokens or tokens[-1].finish_reason is None]
-        for beam in growing:
-            beams[beam].append(self._next(beam, running.voices[beam], running.request.sampling))
-        return all(beams[beam][-1].finish_reason is not None for beam in growing)
-
-
-def _ranked(beams: dict[int, list[StepToken]]) -> list[BeamHypothesis]:
-    """Finished beams as hypotheses, best first."""
-    ranked = [
-        BeamHypothesis(tokens, sum(token.logprob or 0.0 for token in tokens) / len(tokens)) for tokens in beams.values()
-    ]
-    ranked.sort(key=lambda beam: -beam.score)
-    for index, beam in enumerate(ranked):
-        for token in beam.tokens:
-            token.choice = index
-    return ranked
+        return ("length", None) if position >= voice.most else (None, None)
 
 
 def make_executor(
@@ -303,11 +247,3 @@ def make_executor(
 ) -> MockExecutor:
     """For ``engine.process``: a MockExecutor in a process of its own."""
     return MockExecutor(max_position_embeddings=max_position_embeddings, step_delay_s=step_delay_s, fail_at=fail_at)
-
-
-def _mix(value: int) -> int:
-    """A 64-bit hash of an integer (the finaliser of SplitMix64)."""
-    value = (value + 0x9E3779B97F4A7C15) & _MASK
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
-    return value ^ (value >> 31)

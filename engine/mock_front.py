@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from engine.front_base import STOPPING, FrontBase
 from engine.lora_book import AdapterBook
 from engine.mock import MockExecutor, Replies
+from engine.mock_orders import ORDERS
 from engine.scheduler import EngineBroken, Limits, Scheduler
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.tokenizer import TextTokenizer
 from engine.types import EngineError
-from engine.wire import AdapterLoaded, EngineCommand, LoadAdapter
+from engine.wire import AdapterLoaded, Cancel, EngineCommand, LoadAdapter, Submit
 
 
 class MockFront(FrontBase):
@@ -71,15 +73,29 @@ class MockFront(FrontBase):
         if isinstance(command, LoadAdapter):
             self._adapter_answered(AdapterLoaded(command.number, None))
             return
+        self._order(command)
         self._scheduler.apply(command)
         self.engine_stats = self._scheduler.stats
         self._has_work.set()
+
+    def _order(self, command: EngineCommand) -> None:
+        """Hand on the orders of a request that is submitted, and forget those of one that is cancelled."""
+        if isinstance(command, Submit) and (orders := ORDERS.get()) is not None:
+            self.executor.order(command.request.request_id, orders)
+        elif isinstance(command, Cancel):
+            self.executor.forget(command.request_id)
+
+    @property
+    def _wait_s(self) -> float:
+        return self.executor.wait_s
 
     async def _run_rounds(self) -> None:
         while True:
             if not self._scheduler.has_work:
                 self._has_work.clear()
                 await self._has_work.wait()
+            elif (wait_s := self._wait_s) > 0:
+                await self._wait(wait_s)
             try:
                 outputs = self._scheduler.run_round()
             except EngineBroken as broken:
@@ -89,3 +105,10 @@ class MockFront(FrontBase):
             await asyncio.sleep(self.step_delay_s)
             self._receive(outputs, self._scheduler.stats)
             await asyncio.sleep(0)
+
+    async def _wait(self, wait_s: float) -> None:
+        """Until a request is due, or something else is to be done."""
+        self._has_work.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._has_work.wait()

@@ -198,7 +198,7 @@ class Message(ContractModel):
         Annotated[StrictStr | Annotated[list[ContentPart], Field(fail_fast=True)], OneOf("string", "list")] | None
     ) = None
     """
-    The text, or a list of parts. Must not be empty, except for an assistant that calls tools and for a tool's result.
+    The text, or a list of parts, each of which has its payload in text, image_url, video_url, audio_url or input_audio. Must not be empty, except for an assistant that calls tools and for a tool's result.
     """
 
     tool_calls: Annotated[list[ToolCall], Field(fail_fast=True)] | None = None

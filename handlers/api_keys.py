@@ -19,8 +19,12 @@ MOST_BYTES: Final = 1024 * 1024
 MIN_KEY: Final = 8
 MAX_KEY: Final = 512
 """Characters of a key."""
-OPEN_PATHS: Final = ("/health", "/health/*", "/v2/health/*", "/v2/models/*/ready", "/metrics")
-"""What is answered without a key unless said otherwise: probes and the metrics."""
+OPEN_PATHS: Final = (
+    *("/health", "/health/*", "/v2/health/*", "/v2/models/*/ready", "/metrics"),
+    *("/docs", "/pages/*", "/openapi.json", "/openapi-3.0.json"),
+)
+"""What is answered without a key unless said otherwise: probes, the metrics, and pages that say nothing of their own
+about the deployment."""
 FORM: Final = (
     f"each line is NAME:KEY; a name has 1 to 64 letters, digits, dots, hyphens and underscores, a key "
     f"{MIN_KEY} to {MAX_KEY} visible ASCII characters"

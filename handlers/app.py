@@ -2,11 +2,12 @@
 
 bytes -> WatchMiddleware (ids, counts, the log line) -> AccessMiddleware (API keys) -> MetricsMiddleware (GET /metrics,
 where there is one) -> ExceptionMiddleware (every failure becomes a contract error) -> PlanesMiddleware (what another
-address offers) -> LimitsMiddleware (path, media type, size, id) -> AdmissionMiddleware (who is worked on) ->
+address offers) -> PagesMiddleware (pages for readers) -> LimitsMiddleware (path, media type, size, id) ->
+AdmissionMiddleware (who is worked on) ->
 RoutingMiddleware (generated/routes.yaml) -> RequestValidationMiddleware (the generated model, straight from the
 bytes) -> DispatchMiddleware (the handler, and its answer as bytes).
 
-All of these but six are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
+All of these but seven are Connexion's own, used through its ``middlewares`` argument; stages without work here (Swagger
 UI, security, response validation, the request context) are left out. DispatchMiddleware stands in for the end of
 Connexion's chain, where a handler's decorators are rebuilt for each call: it cost more than all the rest.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
@@ -31,6 +32,7 @@ from connexion.middleware.routing import RoutingMiddleware
 from connexion.resolver import Resolver
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from engine.front import Front
 from engine.log_form import PRIVATE
@@ -75,6 +77,7 @@ from handlers.metrics import PATH as METRICS_PATH
 from handlers.metrics import MetricsMiddleware
 from handlers.models import ModelsHandler
 from handlers.nowhere import Nowhere
+from handlers.pages.middleware import METHODS, PATHS, PagesMiddleware
 from handlers.paths import PathTable
 from handlers.planes import PlanesMiddleware, PlaneTable
 from handlers.record import record_of
@@ -89,6 +92,8 @@ from handlers.watch import WatchMiddleware
 _log = logging.getLogger(__name__)
 
 Operations = dict[str, WithBody | Callable[..., Any]]
+Layer = Callable[[ASGIApp], ASGIApp]
+"""Makes an ASGI middleware around an application."""
 
 
 def build_app(settings: Settings, front: Front, defaults: ModelDefaults | None = None) -> AsyncApp:
@@ -96,8 +101,14 @@ def build_app(settings: Settings, front: Front, defaults: ModelDefaults | None =
     return build(Service(settings, front, defaults))
 
 
-def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
-    """The ASGI application around a service; ``handlers`` stand in for its own where a measurement needs others."""
+def build(service: Service, handlers: Operations | None = None, *, layers: Sequence[Layer] = ()) -> AsyncApp:
+    """The ASGI application around a service.
+
+    Args:
+        service: what it serves.
+        handlers: stand in for its own, for a measurement or a mock.
+        layers: of a mock, right inside the one that makes errors of Problems.
+    """
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
@@ -115,16 +126,19 @@ def build(service: Service, handlers: Operations | None = None) -> AsyncApp:
 
     routes = _routes()
     own = [METRICS_PATH] if service.settings.metrics else []
-    nowhere = Nowhere(routes["paths"], dict.fromkeys(own, ("GET",)))
+    nowhere = Nowhere(routes["paths"], {**dict.fromkeys(own, ("GET",)), **dict.fromkeys(PATHS, METHODS)})
+    planes = PlaneTable(routes["paths"], {METRICS_PATH: "metrics", **dict.fromkeys(PATHS, "business")})
     app = AsyncApp(
         "mindspec",
         lifespan=lifespan,
         middlewares=[
-            partial(WatchMiddleware, service=service, paths=[*routes["paths"], *own]),
+            partial(WatchMiddleware, service=service, paths=[*routes["paths"], *own, *PATHS]),
             partial(AccessMiddleware, service=service),
             *([partial(MetricsMiddleware, service=service)] if own else []),
             ExceptionMiddleware,
-            partial(PlanesMiddleware, table=PlaneTable(routes["paths"], {METRICS_PATH: "metrics"}), nowhere=nowhere),
+            *layers,
+            partial(PlanesMiddleware, table=planes, nowhere=nowhere),
+            partial(PagesMiddleware, service=service),
             partial(LimitsMiddleware, limit=service, paths=PathTable(routes["paths"])),
             partial(AdmissionMiddleware, service=service),
             RoutingMiddleware,

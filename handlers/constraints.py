@@ -26,9 +26,9 @@ class Held:
     """What the engine holds every choice to; nothing where both are None."""
 
     grammar: str | None = None
-    """See ``Request.grammar``; None for engines that are told their words instead."""
+    """See ``Request.grammar``."""
     text: str | None = None
-    """An answer under it, for those; None where any text is one."""
+    """An answer under it, for engines that are told their words; None where any made-up text is one."""
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ async def _made(service: Service, plan: _Plan, form: AnswerForm | None, *, chat:
         special={} if form is None else {mark: token_id for token_id, mark in form.markers},
     )
     made = await service.schemas.made(text, plan.schemas, examples=told)
-    return Held(text=_text(plan, made.examples)) if told else Held(made.grammar)
+    return Held(made.grammar, _text(plan, made.examples) if told else None)
 
 
 def _thought(form: AnswerForm | None, *, chat: bool) -> Thought | None:

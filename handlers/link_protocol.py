@@ -22,6 +22,8 @@ from handlers.link_transport import LinkTransport
 from handlers.links import Links
 from handlers.record import new_uuid
 
+CLOSE: Final = "mindspec.close"
+"""The extension of an ASGI scope whose ``now`` ends the connection, whatever has been said on it."""
 _CLOSE: Final = {"Connection": "close"}
 _HEAD: Final = "head"
 _LAST_LINGER_S: Final = 0.5
@@ -215,6 +217,7 @@ class LinkProtocol(H11Protocol):
             assert message is not None
             return message
 
+        scope.setdefault("extensions", {})[CLOSE] = {"now": self._link.close_now}
         await self._application(scope, checked, send)
 
 

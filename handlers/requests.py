@@ -45,7 +45,7 @@ def engine_request(
         skip_special_tokens=body.skip_special_tokens is not False,
         continues_prompt=continues_prompt,
         forced_text=held.text,
-        grammar=held.grammar,
+        grammar=None if service.forces_tool_calls else held.grammar,
         thinking_budget=thinking_budget,
         form=form,
         adapter=service.adapter_of(body.model),

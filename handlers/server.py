@@ -15,6 +15,8 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
 from typing import Any, Final
 
+from starlette.types import ASGIApp
+
 from engine.front_base import LostCause
 from engine.types import EngineError
 from handlers import exit_codes
@@ -40,6 +42,7 @@ _LOST_CODES: Final[dict[LostCause, int]] = {
 }
 
 Announce = Callable[[str], None]
+MakeApp = Callable[[Service], ASGIApp]
 
 
 class ApiServer:
@@ -51,12 +54,15 @@ class ApiServer:
     ends the server as well.
     """
 
-    def __init__(self, service: Service, announce: Announce, complain: Announce | None = None) -> None:
-        """``complain`` gets what goes wrong; standard error unless given."""
+    def __init__(
+        self, service: Service, announce: Announce, complain: Announce | None = None, *, make_app: MakeApp = build
+    ) -> None:
+        """``complain`` gets what goes wrong; standard error unless given. ``make_app``: the mock has one of its own."""
         self.exit_code = exit_codes.OK
         self.loop: asyncio.AbstractEventLoop
         """The loop that the server runs on, known once it has started."""
         self._service = service
+        self._make_app = make_app
         self._announce = announce
         self._complain = complain or partial(say, stream=sys.stderr)
         self._background: set[asyncio.Task[None]] = set()
@@ -69,7 +75,7 @@ class ApiServer:
         """Serve until the end; the first listener is the business plane's."""
         self.loop = asyncio.get_running_loop()
         self._url = listeners[0].url
-        app = build(self._service)
+        app = self._make_app(self._service)
         links = self._links(listeners)
         for number, (listener, served) in enumerate(served_by(list(listeners))):
             plane_app = ListenerApp(app, served)
@@ -172,14 +178,18 @@ class ApiServer:
         task.add_done_callback(self._background.discard)
 
 
-def run(service: Service, listeners: Sequence[Listener], announce: Announce | None = None) -> int:
+def run(
+    service: Service, listeners: Sequence[Listener], announce: Announce | None = None, *, make_app: MakeApp = build
+) -> int:
     """Serve until a stop signal; returns the exit code. ``announce`` prints unless given."""
     configure(service.settings.logs)
     if service.settings.logs.form == "json":
         # No line of another form, whoever reads both streams.
-        server = ApiServer(service, announce or partial(_tell, logging.INFO), partial(_tell, logging.CRITICAL))
+        announce, complain = announce or partial(_tell, logging.INFO), partial(_tell, logging.CRITICAL)
+        server = ApiServer(service, announce, complain, make_app=make_app)
     else:
-        server = ApiServer(service, announce or partial(say, stream=sys.stdout), _complain_last)
+        announce = announce or partial(say, stream=sys.stdout)
+        server = ApiServer(service, announce, _complain_last, make_app=make_app)
     # What is loaded now stays: the collector need not look at it again while requests are served.
     gc.collect()
     gc.freeze()

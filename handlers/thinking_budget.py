@@ -28,7 +28,7 @@ def thinking_budget(service: Service, body: ChatCompletionRequest, form: AnswerF
     if kwargs is None or kwargs.thinking_budget is None:
         return None
     family = None if form is None or form.thinking is None else thinking_family(form.thinking)
-    if form is None or family is None or service.forces_tool_calls:
+    if form is None or family is None:
         raise _unsupported("this deployment tells no thinking apart from its answers")
     if body.use_beam_search:
         raise _unsupported("the thoughts of a beam search are not bounded; leave out use_beam_search")

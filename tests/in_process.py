@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx
+from starlette.types import ASGIApp
 
 from handlers.app import build
 from handlers.service import Service
@@ -17,9 +18,9 @@ _TIME_S = 60.0
 
 
 @asynccontextmanager
-async def started(service: Service) -> AsyncIterator[httpx.AsyncClient]:
+async def started(service: Service, make_app: Callable[[Service], ASGIApp] = build) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the started application, on the loop of the caller."""
-    app = build(service)
+    app = make_app(service)
     events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     answers: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
     scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}

@@ -1,4 +1,4 @@
-"""The mindspec command: serve a model, serve the mock, check a config.json, compare servers, generate code."""
+"""The mindspec command: serve a model or the mock, check a config.json, compare servers, write code and documents."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from handlers.exit_codes import CRASH_LOOP
 from tools.access_options import access_of, add_access, tls_of
+from tools.check.command import add_check
 from tools.config.command_line import add_config
+from tools.conform.command import add_conform
 from tools.diff.command import add_diff
+from tools.docs.command import add_docs
 from tools.link_options import add_links, links_of
 from tools.lint.command import add_lint
 from tools.load.options import add_options
+from tools.proxy.command import add_proxy
 from tools.server_options import (
     FEATURES,
     MODEL_TYPES,
@@ -31,6 +35,8 @@ from tools.server_options import (
 )
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from handlers.engine_settings import EngineSettings
     from handlers.listeners import Listener
     from handlers.service import Service
@@ -63,13 +69,18 @@ def _serve(given: argparse.Namespace) -> int:
 
 
 def _mock(given: argparse.Namespace) -> int:
-    """Serve made-up text under the same contract."""
-    from tools.serving import mocked
+    """Serve made-up text, or what a script says, under the same contract."""
+    from tools.mock.start import MockStart
 
-    return _run(given, lambda: mocked(given, _settings))
+    start = MockStart(_settings)
+    return _run(given, lambda: start.service(given), start.app)
 
 
-def _run(given: argparse.Namespace, make: Callable[[], tuple[Service, list[Listener]]]) -> int:
+def _run(
+    given: argparse.Namespace,
+    make: Callable[[], tuple[Service, list[Listener]]],
+    make_app: Callable[[Service], ASGIApp] | None = None,
+) -> int:
     from tools.serving import CannotStart, teller
 
     try:
@@ -79,7 +90,7 @@ def _run(given: argparse.Namespace, make: Callable[[], tuple[Service, list[Liste
         return error.code
     from handlers.server import run  # late, since an engine may load beside it
 
-    return run(service, listeners)
+    return run(service, listeners) if make_app is None else run(service, listeners, make_app=make_app)
 
 
 def _generate(given: argparse.Namespace) -> int:
@@ -200,6 +211,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
         help="refuse what a MindIE with these would refuse: " + ", ".join(FEATURES + MODEL_TYPES),
     )
     mock.add_argument("--step-delay-ms", type=not_negative, default=0.0, metavar="MS", help="how long a token takes")
+    mock.add_argument("--script", type=Path, metavar="FILE", help="YAML or JSON: what to answer to which requests")
     mock.set_defaults(run=_mock)
 
     generate = commands.add_parser("generate", help="write generated/ from spec/", description=_generate.__doc__)
@@ -211,6 +223,10 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_config(commands)
     add_lint(commands)
     add_diff(commands)
+    add_conform(commands)
+    add_proxy(commands)
+    add_check(commands)
+    add_docs(commands)
 
     bench = commands.add_parser("bench", help="compare servers under load")
     add_options(bench)

@@ -128,6 +128,8 @@ def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Serv
         CannotStart: with the exit code.
     """
     from engine.mock_front import MockFront
+    from engine.text.byte_tokenizer import mock_tokenizer
+    from engine.text.reasoning import thinking_family
     from handlers.service import Service
 
     settings = make_settings(given, given.model_name or "mock")
@@ -135,7 +137,9 @@ def mocked(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[Serv
     delay_s = getattr(given, "step_delay_ms", 0.0) / 1000
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
     keys, tls = _guards(settings)
-    front = MockFront(limits=limits, step_delay_s=delay_s, adapters=_adapters(settings))
+    thinking = thinking_family(settings.reasoning_parser)
+    tokenizer = None if thinking is None else mock_tokenizer(special_tokens=thinking.markers)
+    front = MockFront(tokenizer, limits=limits, step_delay_s=delay_s, adapters=_adapters(settings))
     return Service(settings, front, keys=keys, tls=tls), _listeners(settings, tls)
 
 

@@ -23,6 +23,11 @@ class ThinkingLimit:
         return None if budget is None else cls(budget)
 
     @property
+    def closing_id(self) -> int:
+        """The token that closes a thought."""
+        return self._budget.closing_id
+
+    @property
     def forced(self) -> int | None:
         """The token that must come next; None while any may."""
         return self._ending[-self._left] if self._place == "inside" and self._left <= 0 else None

@@ -38,6 +38,7 @@ class LoopFront(MockFront):
     """A front whose engine is the real one, on the event loop."""
 
     forces_tool_calls = False
+    _wait_s = 0.0
 
     def __init__(
         self,
@@ -59,6 +60,9 @@ class LoopFront(MockFront):
 
     def begin(self) -> None:
         """The engine is there already."""
+
+    def _order(self, command: EngineCommand) -> None:
+        """The real engine takes no orders."""
 
     def _send(self, command: EngineCommand) -> None:
         if isinstance(command, LoadAdapter):

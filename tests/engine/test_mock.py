@@ -8,6 +8,7 @@ from time import process_time
 import pytest
 
 from engine.mock import MockExecutor, MockFailure
+from engine.mock_model import MockModel
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.types import Request, SamplingParams
 
@@ -172,10 +173,10 @@ def test_a_mock_told_to_fail_does_so_in_that_round():
 
 
 def test_a_beam_request_grows_by_a_token_a_round(monkeypatch):
-    """Admitting one that may run for a million rounds makes none of its tokens, and each round one of each beam."""
+    """Admitting one that may run for a million rounds makes no token, and each round one of each beam at most."""
     made = []
-    next_token = MockExecutor._next
-    monkeypatch.setattr(MockExecutor, "_next", lambda *args: made.append(1) or next_token(*args))
+    take = MockModel.take
+    monkeypatch.setattr(MockModel, "take", lambda *args: made.append(1) or take(*args))
     executor = MockExecutor(TOKENIZER)
 
     executor.add(Request("r", (1, 2), SamplingParams(max_tokens=1000, ignore_eos=True, n=3, use_beam_search=True)))

@@ -20,11 +20,11 @@ TOKENIZER = mock_tokenizer(special_tokens=("<think>", "</think>"))
 IDS = {text: token_id for token_id, text in TOKENIZER.added_tokens.items()}
 
 
-def service(*, told: bool = False, tokenizer: Any = TOKENIZER, text: str | None = None) -> Service:
+def service(*, tokenizer: Any = TOKENIZER, text: str | None = None) -> Service:
     """As much of a deployment as is asked."""
     settings = Settings(model_name="m", early_stopping_text=text)
     front = SimpleNamespace(tokenizer=tokenizer)
-    return cast(Service, SimpleNamespace(forces_tool_calls=told, front=front, settings=settings))
+    return cast(Service, SimpleNamespace(front=front, settings=settings))
 
 
 def chat(**members: Any) -> ChatCompletionRequest:
@@ -69,22 +69,21 @@ def test_a_request_without_a_bound_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "told", "tokenizer", "beams", "reason"),
+    ("form", "tokenizer", "beams", "reason"),
     [
-        (None, False, TOKENIZER, False, "tells no thinking apart"),
-        (AnswerForm(thinking="qwen3"), True, TOKENIZER, False, "tells no thinking apart"),
-        (AnswerForm(thinking="qwen3"), False, mock_tokenizer(), False, "is not one token"),
-        (AnswerForm(thinking="qwen3"), False, TOKENIZER, True, "leave out use_beam_search"),
+        (None, TOKENIZER, False, "tells no thinking apart"),
+        (AnswerForm(thinking="qwen3"), mock_tokenizer(), False, "is not one token"),
+        (AnswerForm(thinking="qwen3"), TOKENIZER, True, "leave out use_beam_search"),
     ],
 )
 def test_a_bound_that_cannot_be_kept_is_refused_by_name(
-    form: AnswerForm | None, told: bool, tokenizer: Any, beams: bool, reason: str
+    form: AnswerForm | None, tokenizer: Any, beams: bool, reason: str
 ) -> None:
-    """No thinking family, an engine that is told its words, a mark of several tokens, beams."""
+    """No thinking family, a mark of several tokens, beams."""
     body = chat(
         chat_template_kwargs={"thinking_budget": 9},
         **({"use_beam_search": True, "n": 2, "temperature": 0} if beams else {}),
     )
     with pytest.raises(Problem, match=reason) as caught:
-        thinking_budget(service(told=told, tokenizer=tokenizer), body, form)
+        thinking_budget(service(tokenizer=tokenizer), body, form)
     assert (caught.value.code, caught.value.param) == ("unsupported", PARAM)

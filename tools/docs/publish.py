@@ -15,8 +15,9 @@ from typing import Any
 from tools.contract.package import Package
 from tools.docs.facts import facts
 from tools.docs.rule_text import markdown, rule_texts
+from tools.docs.table import folded
 from tools.generate.load import Where
-from tools.generate.shapes import Contract, Operation
+from tools.generate.shapes import Contract
 
 GUIDE = "guide.md"
 """Beside the spec: what a reader needs besides the single operations."""
@@ -33,10 +34,12 @@ def published(contract: Contract, package: Package, folder: Path) -> dict[str, A
     done: set[Where] = set()
     for operation in contract.operations:
         node = document["paths"][operation.path][operation.method]
-        node["description"] = "\n\n".join(
-            filter(None, [node["description"].rstrip(), _own(contract, package, operation)])
-        )
-        for fact in facts(contract, operation.request) if operation.request else ():
+        if operation.request is None:
+            continue
+        rows = facts(contract, operation.request)
+        rules = markdown(rule_texts(contract, package, operation.request))
+        node["description"] = "\n\n".join(filter(None, [node["description"].rstrip(), folded(rows), rules]))
+        for fact in rows:
             if fact.where not in done:
                 done.add(fact.where)
                 schema = _at(document, fact.where)
@@ -57,10 +60,6 @@ def guide(folder: Path) -> str:
 def dumped(document: dict[str, Any]) -> str:
     """The text of a document; integers keep all their digits."""
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-
-
-def _own(contract: Contract, package: Package, operation: Operation) -> str:
-    return markdown(rule_texts(contract, package, operation.request)) if operation.request else ""
 
 
 def _at(document: dict[str, Any], where: Where) -> dict[str, Any]:

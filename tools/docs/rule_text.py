@@ -43,7 +43,10 @@ def markdown(texts: list[RuleText]) -> str:
     """The section about rules for an operation's description; empty where there are none."""
     if not texts:
         return ""
-    return "\n\n".join([_INTRODUCTION, *(_entry(text) for text in texts)])
+    always = [_entry(text) for text in texts if not text.rule.profile]
+    profiles = [_entry(text) for text in texts if text.rule.profile]
+    title = f"<details>\n<summary>{len(profiles)} rules of deployment profiles, asked after these</summary>"
+    return "\n\n".join([_INTRODUCTION, *always, *([title, *profiles, "</details>"] if profiles else [])])
 
 
 def _entry(text: RuleText) -> str:

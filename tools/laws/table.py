@@ -45,6 +45,8 @@ LAWS: Final[dict[str, Law]] = {
     "answer-as-asked": Law("A request with stream true is answered by a stream, another by a whole answer."),
     "answer-model": Law("An answer names the model as its request did."),
     "answer-id": Law("Where the request has a usable req-id, that is the answer's id."),
+    "answer-http": Law("An answer is HTTP/1.1 with a body that can be unpacked."),
+    "answer-whole": Law("The server keeps the connection until its answer is whole."),
     # --- errors
     "error-schema": Law("An error has MindIE's flat form or OpenAI's, with type, param and code."),
     "error-form": Law("A server keeps to one form, MindIE's or OpenAI's, in errors and in streams."),

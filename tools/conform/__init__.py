@@ -1,0 +1,1 @@
+"""The conformance test of any server over HTTP: laws, the requests that they send, and the report."""

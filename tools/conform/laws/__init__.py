@@ -1,0 +1,1 @@
+"""The laws, one idea a file; ``tools.conform.registry`` lists them all."""

@@ -1,0 +1,1 @@
+"""What `mindspec mock` has beyond the server: faults on demand, scripts, and how both reach the mock engine."""
