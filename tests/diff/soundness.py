@@ -6,7 +6,6 @@ import argparse
 import gc
 import random
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from spec_mutations import KINDS, Mutation, mutate
 
-from tools.contract.corpus import load_corpus
 from tools.contract.invalid import invalid_requests
 from tools.contract.strategy import valid_requests
 from tools.contract.values import expand
@@ -74,11 +72,12 @@ class Finding:
 
 
 def population(old: Version, count: int, number: int) -> list[Asked]:
-    """The committed corpus and ``count`` generated requests, half of them invalid in one place."""
-    found: list[tuple[str, Mapping[str, Any], Any]] = [
-        (case.operation, case.deployment, expand(case.body)) for case in load_corpus(ROOT / "generated" / "corpus.json")
-    ]
-    for operation, share in SHARES.items():
+    """The corpus and ``count`` generated requests, half of them invalid in one place."""
+    cases = [case for operation in old.contract.operations for case in old.corpus(operation)]
+    found: list[tuple[str, Mapping[str, Any], Any]] = [(c.operation, c.deployment, expand(c.body)) for c in cases]
+    known = [operation.id for operation in old.contract.operations if operation.request]
+    shares = {name: share for name, share in SHARES.items() if name in known} or dict.fromkeys(known, 1 / len(known))
+    for operation, share in shares.items():
         for words in DEPLOYMENTS:
             server = old.deployment(words)
             each = int(count * share / len(DEPLOYMENTS) / 2)
@@ -192,19 +191,49 @@ def judged(old: Version, asked: list[Asked], mutation: Mutation, answers: int, d
         gc.collect()
 
 
-def findings(first: int, count: int, requests: int, answers: int, drawn: int) -> Iterator[Finding]:
+def findings(first: int, count: int, requests: int, drawn: int, spec: Path = SPEC) -> Iterator[Finding]:
     """The findings of so many mutations that can be generated, from a seed on."""
-    document = load(SPEC)
+    document = load(spec)
     old = version_of(document)
     asked = population(old, requests, first)
     number = first
     found = 0
     while found < count:
-        finding = judged(old, asked, mutate(document.data, number), answers, drawn)
+        mutation = mutate(document.data, number)
+        finding = judged(old, asked, mutation, requests, drawn) if mutation is not None else None
         number += 1
         if finding is not None:
             found += 1
             yield finding
+
+
+@dataclass
+class Tally:
+    """Counts over many findings."""
+
+    mutations: int = 0
+    unsound: int = 0
+    said: int = 0
+    shown: int = 0
+    kinds: set[str] = field(default_factory=set)
+
+    def add(self, finding: Finding) -> str:
+        """Count a finding; returns what is to be looked at in it."""
+        breaking = finding.report.of(Effect.BREAKING)
+        proven = any(change.breaks is not None for change in breaking)
+        self.mutations += 1
+        self.unsound += bool(finding.unsound)
+        self.said += bool(breaking)
+        self.shown += proven
+        self.kinds.add(finding.mutation.kind)
+        return "UNSOUND" if finding.unsound else "not shown" if breaking and not proven else ""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mutations} mutations of {len(self.kinds)} of {len(KINDS)} kinds: {self.unsound} unsound; breaking "
+            f"said of {self.said}, shown by an example that was run {self.shown} times: precision "
+            f"{self.shown / max(1, self.said):.3f}"
+        )
 
 
 def main() -> int:
@@ -212,52 +241,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mutations", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--requests", type=int, default=2000)
-    parser.add_argument("--drawn", type=int, default=100)
-    given_options = parser.parse_args()
-    unsound, said, shown, unproven, quiet = 0, 0, 0, 0, 0
-    kinds: Counter[str] = Counter()
-    started = time.monotonic()
-    for index, finding in enumerate(
-        findings(
-            given_options.seed,
-            given_options.mutations,
-            given_options.requests,
-            given_options.requests,
-            given_options.drawn,
-        )
-    ):
-        breaking = finding.report.of(Effect.BREAKING)
-        proven = any(change.breaks is not None for change in breaking)
-        said += bool(breaking)
-        shown += bool(breaking) and proven
-        unproven += bool(breaking) and not proven
-        quiet += not breaking
-        kinds[finding.mutation.kind] += 1
-        wrong = finding.unsound
-        unsound += bool(wrong)
-        mark = (
-            "UNSOUND"
-            if wrong
-            else "unproven"
-            if breaking and not proven
-            else "verdict?"
-            if any(c.keyword == "verdict" for c in finding.report.changes)
-            else ""
-        )
+    parser.add_argument("--requests", type=int, default=2000, help="and so many answers")
+    parser.add_argument("--drawn", type=int, default=100, help="by the diff itself")
+    parser.add_argument("--spec", type=Path, default=SPEC)
+    options = parser.parse_args()
+    tally = Tally()
+    for finding in findings(options.seed, options.mutations, options.requests, options.drawn, options.spec):
+        mark = tally.add(finding)
         effects = ",".join(str(change.effect) for change in finding.report.changes) or "nothing"
-        print(
-            f"{index} {finding.mutation.kind}: {finding.mutation.what[:300]} => {effects} {dict(finding.shown)} {mark}",
-            flush=True,
-        )
-        for word in wrong:
+        done = finding.mutation
+        print(f"{tally.mutations} {done.kind}: {done.what[:300]} => {effects} {dict(finding.shown)} {mark}", flush=True)
+        for word in finding.unsound:
             print(f"    {word}: {str(finding.first[word])[:600]}")
-    print(
-        f"{index + 1} mutations of {len(kinds)} of {len(KINDS)} kinds in {time.monotonic() - started:.0f} s: {unsound} unsound; "
-        f"breaking said {said} times, shown by an example that was run {shown} times ({unproven} not): "
-        f"precision {shown / max(1, said):.3f}; not breaking {quiet} times"
-    )
-    return 1 if unsound else 0
+    print(tally)
+    return 1 if tally.unsound else 0
 
 
 if __name__ == "__main__":

@@ -217,11 +217,12 @@ def _within(path: str, where: str) -> bool:
 
 
 def _shorter(change: Change, slot: str, example: Example) -> None:
-    """Keep the smallest example, and of the same size the one that is refused rather than told otherwise."""
+    """Keep the example that shows most: a refusal rather than another meaning, then the smallest."""
     known: Example | None = getattr(change, slot)
-    if known is None or _size(example) < _size(known):
+    if known is None or _rank(example) < _rank(known):
         setattr(change, slot, example)
 
 
-def _size(example: Example) -> tuple[int, int]:
-    return len(json.dumps(example.body)) + 20 * len(example.deployment), len(example.after)
+def _rank(example: Example) -> tuple[bool, int, int]:
+    size = len(json.dumps(example.body)) + 20 * len(example.deployment)
+    return not example.code, size, len(example.after)

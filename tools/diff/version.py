@@ -15,7 +15,7 @@ from tools.contract.package import Judge, Package, load_package
 from tools.contract.search import Search
 from tools.generate.__main__ import python_files
 from tools.generate.document import Document, SpecError
-from tools.generate.lint import check_fields
+from tools.generate.lint import check_fields, rules_run
 from tools.generate.load import parse
 from tools.generate.shapes import Contract, Operation, read
 from tools.generate.write import write
@@ -78,6 +78,8 @@ def version_of(document: Document) -> Version:
     with tempfile.TemporaryDirectory() as folder:
         write(files, Path(folder))
         package = load_package(Path(folder))
+    if not rules_run(contract, package):
+        raise SpecError(document.path, document.findings)
     return Version(document.path, contract, package)
 
 
