@@ -18,10 +18,10 @@ _log = logging.getLogger(__name__)
 
 _OTHER: Final = "other"
 _QUIET: Final = (
-    *("/health", "/v2/health", "/metrics", "/v1/status"),
+    *("/health", "/v2/health", "/metrics", "/v1/status", "/pages/"),
     *(f"/v2/models/{{model}}/{name}" for name in ("ready", "getSlotCount")),
 )
-"""Endpoints that are asked every few seconds: their lines are for debugging."""
+"""Endpoints that are asked every few seconds, or a dozen times for one page: their lines are for debugging."""
 _OURS: Final = frozenset({429, 500, 503})
 """Statuses whose message is a sentence of ours alone; the others may say what a client has sent."""
 ADAPTER_CODE: Final = "adapter"

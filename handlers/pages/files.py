@@ -19,7 +19,11 @@ _COMMON: Final = (
 )
 DOCS_POLICY: Final = _COMMON + "style-src 'self' 'unsafe-inline'; font-src 'self' data:"
 """The viewer puts its own styles into the page; scripts come from this server alone, and so do answers."""
-_SCRIPTS: Final = ("docs",)
+PLAY_POLICY: Final = _COMMON + "style-src 'self'"
+_SCRIPTS: Final = (
+    *("docs", "play", "answer", "contract", "controls", "curl", "dom"),
+    *("events", "fields", "form", "json", "rules", "start", "verdict"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class PageFile:
 
 PAGES: Final[Mapping[str, PageFile]] = {
     "/docs": PageFile("handlers.pages.static", "docs.html", _HTML, DOCS_POLICY),
+    "/play": PageFile("handlers.pages.static", "play.html", _HTML, PLAY_POLICY),
     "/openapi.json": PageFile("generated", "openapi.json", _JSON),
     "/openapi-3.0.json": PageFile("generated", "openapi-3.0.json", _JSON),
     "/pages/page.css": PageFile("handlers.pages.static", "page.css", _STYLE),

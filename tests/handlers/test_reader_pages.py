@@ -72,7 +72,7 @@ async def test_a_client_that_reads_gzip_gets_it(accepted: str, encoding: str | N
 
 async def test_pages_run_only_scripts_of_this_server(client: httpx.AsyncClient) -> None:
     """Their policy allows no inline script, no evaluation and no other host; no other site may frame them."""
-    for path in ("/docs",):
+    for path in ("/docs", "/play"):
         policy = dict(
             part.strip().partition(" ")[::2]
             for part in (await client.get(path)).headers["content-security-policy"].split(";")
@@ -80,6 +80,7 @@ async def test_pages_run_only_scripts_of_this_server(client: httpx.AsyncClient) 
         assert policy["default-src"] == "'none'"
         assert policy["script-src"] == policy["connect-src"] == "'self'"
         assert policy["frame-ancestors"] == "'none'"
+    assert "unsafe" not in (await client.get("/play")).headers["content-security-policy"]
 
 
 async def test_head_has_the_headers_alone_and_other_methods_are_told_so(client: httpx.AsyncClient) -> None:

@@ -16,7 +16,10 @@ export async function withPage(view, work) {
     const wrong = [];
     await page.setViewport({ width: view.width ?? 1280, height: view.height ?? 900 });
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: view.scheme ?? "light" }]);
-    page.on("requestfailed", (request) => wrong.push(`${request.url()} failed: ${request.failure().errorText}`));
+    page.on("requestfailed", (request) => {
+      const reason = request.failure().errorText;
+      if (reason !== "net::ERR_ABORTED") wrong.push(`${request.url()} failed: ${reason}`); // which the page itself did
+    });
     page.on("request", (request) => {
       const { protocol, hostname } = new URL(request.url());
       if (protocol.startsWith("http") && hostname !== "127.0.0.1") wrong.push(`asked ${hostname}`);
@@ -25,7 +28,7 @@ export async function withPage(view, work) {
     page.on("console", (message) => {
       if (message.type() === "error" && !message.text().includes("status of 4")) wrong.push(message.text());
     });
-    return { ...(await work(page, wrong)), wrong };
+    return { ...(await work(page)), wrong };
   } finally {
     await browser.close();
   }

@@ -16,8 +16,9 @@ from tools.contract.package import Package
 from tools.docs.facts import facts
 from tools.docs.rule_text import markdown, rule_texts
 from tools.docs.table import folded
+from tools.generate.fields import words
 from tools.generate.load import Where
-from tools.generate.shapes import Contract
+from tools.generate.shapes import Contract, Shape, openai_shape
 
 GUIDE = "guide.md"
 """Beside the spec: what a reader needs besides the single operations."""
@@ -36,6 +37,8 @@ def published(contract: Contract, package: Package, folder: Path) -> dict[str, A
         node = document["paths"][operation.path][operation.method]
         if operation.request is None:
             continue
+        for _, _, shape in contract.walk(operation.request):
+            _allow(contract, document, shape)
         rows = facts(contract, operation.request)
         rules = markdown(rule_texts(contract, package, operation.request))
         node["description"] = "\n\n".join(filter(None, [node["description"].rstrip(), folded(rows), rules]))
@@ -60,6 +63,15 @@ def guide(folder: Path) -> str:
 def dumped(document: dict[str, Any]) -> str:
     """The text of a document; integers keep all their digits."""
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def _allow(contract: Contract, document: dict[str, Any], shape: Shape) -> None:
+    """Note in an extension what error messages say of a value, for the page that shows them."""
+    _, where = contract.document.resolve(contract.document.at(shape.where), shape.where)
+    schema = _at(document, where)
+    schema["x-allowed"] = words(shape)
+    if shape.openai_form:
+        schema["x-allowed-openai"] = words(openai_shape(shape))
 
 
 def _at(document: dict[str, Any], where: Where) -> dict[str, Any]:
