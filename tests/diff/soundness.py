@@ -158,7 +158,7 @@ def _roots(contract: Contract) -> set[str]:
 
 
 def judged(old: Version, asked: list[Asked], mutation: Mutation, answers: int, drawn: int) -> Finding | None:
-    """Compare the spec with its mutation, and hold the report to the population; None where nothing can be generated."""
+    """Compare a spec with its mutation, and hold the report to the population; None where it cannot be generated."""
     try:
         new = version_of(Document("mutant", mutation.data))
     except SpecError:

@@ -1,4 +1,4 @@
-"""Prepared changes of a small spec: each is classed right, and each breaking one has an example that both were asked."""
+"""Prepared changes of a small spec: each is classed right, and each breaking one is shown by an example."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ SNOW = """    snow-excludes-coats:
 """
 LIST = "      x-validations:\n"
 OF_RULES = "  x-rules:\n"
+MINUTES = "        minutes: {type: integer, minimum: 0, maximum: 600, description: Time it took., x-source: ruling}\n"
+SIZE = MINUTES.replace("minutes", "size")
 COATS = "          minimum: 1\n          maximum: 8\n"
 
 
@@ -78,8 +80,9 @@ PAIRS = [
     pair("a member made required", "required: [wall]", "required: [wall, hours]", (BREAKING, "hours", "required"),
          code="missing"),
     pair("an optional member added", "        colour:\n", LOUD + "        colour:\n", (RELAXATION, "loud", "member")),
-    Pair("a required member added", (("        colour:\n", LOUD + "        colour:\n"),
-         ("required: [wall]", "required: [wall, loud]"), ("x-base: {wall: north}", "x-base: {wall: north, loud: true}")),
+    Pair("a required member added",
+         (("        colour:\n", LOUD + "        colour:\n"), ("required: [wall]", "required: [wall, loud]"),
+          ("x-base: {wall: north}", "x-base: {wall: north, loud: true}")),
          ((BREAKING, "loud", "member"),), "missing"),
     pair("a nested member removed", "x-base: {width: 1}\n      properties:\n        width:",
          "x-base: {depth: 1}\n      properties:\n        depth:", (BREAKING, "frame.width", "member"),
@@ -110,10 +113,8 @@ PAIRS = [
     pair("an answer's range narrowed", "maximum: 600", "maximum: 60", (NOTICE, "minutes", "maximum")),
     pair("an answer's key optional", "required: [id, state]", "required: [id]", (BREAKING, "state", "required")),
     pair("an answer's key nullable", "id: {type: string,", "id: {type: [string, 'null'],", (BREAKING, "id", "type")),
-    pair("an answer's key removed", "        minutes: {type: integer, minimum: 0, maximum: 600, description: How long "
-         "it took., x-source: ruling}\n", "", (BREAKING, "minutes", "member")),
-    pair("an answer's key added", "        minutes:", "        size: {type: integer, minimum: 0, maximum: 9, description: "
-         "Its size., x-source: ruling}\n        minutes:", (NOTICE, "size", "member")),
+    pair("an answer's key removed", MINUTES, "", (BREAKING, "minutes", "member")),
+    pair("an answer's key added", MINUTES, MINUTES + SIZE, (NOTICE, "size", "member")),
     pair("only a description", "How many layers.", "How many layers of paint."),
     Pair("only a schema's name", (("schemas/Frame", "schemas/Border"), ("    Frame:\n", "    Border:\n")), ()),
 ]  # fmt: skip

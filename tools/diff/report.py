@@ -12,6 +12,8 @@ from tools.diff.compare import Report
 MOST_OPERATIONS: Final = 3
 """Operations that are named one by one."""
 _CUT: Final = 160
+_KEPT: Final = 20
+"""Characters that are shown before the place where two texts differ."""
 _HEADINGS: Final = {
     Effect.BREAKING: "Breaking",
     Effect.RELAXATION: "Relaxations: refused before, accepted now",
@@ -67,7 +69,18 @@ def _title(change: Change) -> str:
         return f"{change.where}: {change.keyword} {word} ({_value(change.new if change.old is None else change.old)})"
     if change.keyword == "verdict":
         return f"{change.where}: judged otherwise"
-    return f"{change.where}: {change.keyword} {_value(change.old)} -> {_value(change.new)}"
+    old, new = _where_they_differ(change.old, change.new)
+    return f"{change.where}: {change.keyword} {_value(old)} -> {_value(new)}"
+
+
+def _where_they_differ(old: Any, new: Any) -> tuple[Any, Any]:
+    """Two long texts without most of what they begin with in common."""
+    if not (isinstance(old, str) and isinstance(new, str)) or max(len(old), len(new)) <= _CUT // 2:
+        return old, new
+    pairs = enumerate(zip(old, new, strict=False))
+    common = next((index for index, (a, b) in pairs if a != b), min(len(old), len(new)))
+    start = max(0, old.rfind(" ", 0, max(0, common - _KEPT)))
+    return (f"...{old[start:]}", f"...{new[start:]}") if start else (old, new)
 
 
 def _value(value: Any) -> str:
@@ -107,7 +120,8 @@ def _markdown(report: Report) -> str:
         if changes:
             lines += ["", f"### {_HEADINGS[effect]}"]
         for change in changes:
-            lines += ["", f"**{_escaped(_title(change))}**  ", _escaped(_place(change, report))]
+            title = _escaped(_title(change)).replace(" -> ", " → ")
+            lines += ["", f"**{title}**  ", _escaped(_place(change, report))]
             lines += ["", _escaped(change.note)] if change.note else []
             lines += _fenced(change)
     return "\n".join(lines) + "\n"
@@ -127,7 +141,7 @@ def _fenced(change: Change) -> list[str]:
 
 def _escaped(text: str) -> str:
     """Text in which Markdown sees no marks."""
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#~" else letter for letter in text)
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<|" else letter for letter in text)
 
 
 def _json(report: Report) -> str:
