@@ -125,6 +125,8 @@ def bodies(version: Version, model: str, count: int) -> Iterator[dict[str, Any]]
     places: list[tuple[str, list[Any]]] = []
     for name, spot in spots(version, model).items():
         values = [value.value for value in boundary(spot.shape, contract) if not value.code]
+        if spot.shape.of("number"):
+            values += [value + 0.5 for value in values if type(value) is int]
         if not spot.member.required and not name.endswith("[]"):
             values.append(ABSENT)
         places += [(name, values)] if values else []
