@@ -47,7 +47,8 @@ def compare_models(side: Side, old: Version, new: Version, models: tuple[str, st
     for pattern, spot in before.items():
         if pattern not in after:
             if _there(pattern, after):
-                yield _gone(side, old, new, pattern, spot, after)
+                where = line(old, spot.member.where)
+                yield Change(side, pattern, "member", _said(spot), None, narrows=True, widens=False, line_old=where)
             continue
         other = after[pattern]
         for change in _spot(side, pattern, spot, other):
@@ -61,12 +62,6 @@ def compare_models(side: Side, old: Version, new: Version, models: tuple[str, st
                 side, pattern, "member", None, _said(spot), narrows=needed and side == "request", widens=not needed,
                 line_new=line(new, spot.member.where),
             )  # fmt: skip
-
-
-def _gone(side: Side, old: Version, new: Version, pattern: str, spot: Spot, after: Mapping[str, Spot]) -> Change:
-    return Change(
-        side, pattern, "member", _said(spot), None, narrows=True, widens=False, line_old=line(old, spot.member.where)
-    )
 
 
 def _there(pattern: str, others: Mapping[str, Spot]) -> bool:
