@@ -46,6 +46,7 @@ PAGES: Final[Mapping[str, PageFile]] = {
     "/docs": PageFile("handlers.pages.static", "docs.html", _HTML, DOCS_POLICY),
     "/play": PageFile("handlers.pages.static", "play.html", _HTML, PLAY_POLICY),
     "/openapi.json": PageFile("generated", "openapi.json", _JSON),
+    "/openapi.zh.json": PageFile("generated", "openapi.zh.json", _JSON),
     "/openapi-3.0.json": PageFile("generated", "openapi-3.0.json", _JSON),
     "/pages/page.css": PageFile("handlers.pages.static", "page.css", _STYLE),
     "/pages/scalar.js": PageFile("handlers.pages.assets", "scalar.js.gz", _SCRIPT),
