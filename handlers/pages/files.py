@@ -48,7 +48,7 @@ PAGES: Final[Mapping[str, PageFile]] = {
     "/openapi.json": PageFile("generated", "openapi.json", _JSON),
     "/openapi.zh.json": PageFile("generated", "openapi.zh.json", _JSON),
     "/openapi-3.0.json": PageFile("generated", "openapi-3.0.json", _JSON),
-    "/pages/page.css": PageFile("handlers.pages.static", "page.css", _STYLE),
+    "/pages/play.css": PageFile("handlers.pages.static", "play.css", _STYLE),
     "/pages/scalar.js": PageFile("handlers.pages.assets", "scalar.js.gz", _SCRIPT),
     "/pages/cel.js": PageFile("handlers.pages.assets", "cel.js.gz", _SCRIPT),
     **{f"/pages/{name}.js": PageFile("handlers.pages.static", f"{name}.js", _SCRIPT) for name in _SCRIPTS},
