@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tools.check import har, jsonl, sources
+from tools.check import findings, har, jsonl, sources
 from tools.cli import main
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -299,6 +299,33 @@ def test_limits_are_named_and_cost_only_what_is_over_them(check: Any, monkeypatc
     monkeypatch.setattr(sources, "MOST_FILE_BYTES", 10)
     check(json.dumps(CHAT))
     assert "MOST_FILE_BYTES" in capsys.readouterr().err
+
+
+def test_what_is_read_ends_at_a_number_of_breaches(check: Any, monkeypatch: Any, capsys: Any) -> None:
+    """The third of five breaches is the last that is told, and the message says why."""
+    monkeypatch.setattr(findings, "MOST_BREACHES", 3)
+    assert check("\n".join([json.dumps(BAD)] * 5)) == (
+        2,
+        [("best-of-at-least-n", line, "best_of") for line in (1, 2, 3)],
+    )
+    assert "file.any:3: nothing is read after 3 breaches" in capsys.readouterr().err
+
+
+def test_each_server_of_a_har_is_held_to_its_own_form(check: Any) -> None:
+    """Two hosts with two forms of errors are in order, one host with both is not."""
+    flat = {"error": "no", "error_type": "Input Validation Error", "param": None, "code": "missing"}
+    nested = {"error": {"message": "no", "type": "Input Validation Error", "param": None, "code": "missing"}}
+    entries = [entry(CHAT, json.dumps(body).encode(), "application/json") for body in (flat, nested)]
+    for one in entries:
+        one["response"]["status"] = 422
+    assert [law for law, *_ in check(har_of(*entries))[1]] == ["error-form"]
+    entries[1]["request"]["url"] = "https://other/v1/chat/completions"
+    assert check(har_of(*entries)) == (0, [])
+
+
+def test_an_address_that_is_none_is_no_path_of_the_contract(check: Any) -> None:
+    """It is told as such, without a traceback."""
+    assert check(json.dumps({"url": "http://[half/v1/completions", "body": CHAT}))[1] == [("not_found", 1, None)]
 
 
 def test_text_groups_equal_breaches_and_counts(tmp_path: Path, capsys: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -11,10 +11,12 @@ import jiter
 
 from generated.operations import WIRE, Wire
 from generated.rules import Deployment
+from tools.check.limits import MOST_BREACHES, MOST_REQUESTS
 from tools.check.record import Record, Unreadable
-from tools.laws.answers import Answers
+from tools.laws.answers import Answers, lowered
 from tools.laws.breach import Breach
 from tools.laws.requests import Read, Requests
+from tools.laws.routes import host_of
 from tools.laws.table import broken
 
 Endpoint = Literal["chat", "completions"]
@@ -52,33 +54,40 @@ class Counts:
 
 
 class Checker:
-    """Judges the requests of one client, and the answers of the one server that it talks to."""
+    """Judges the requests of a client, and the answers of the servers that it talks to, each held to its own form."""
 
     def __init__(self, deployment: Deployment, endpoint: Endpoint | None = None) -> None:
         self._requests = Requests(deployment)
-        self._answers = Answers()
+        self._answers: dict[str, Answers] = {}
+        """By the server's address, or the file where there is none."""
         self._endpoint = endpoint
+        self._told = 0
         self.counts = Counts()
 
     def findings(self, records: Iterable[Record | Unreadable]) -> Iterator[Finding | Unreadable]:
         """What is wrong with each record, in their order."""
         for record in records:
-            if isinstance(record, Unreadable):
-                yield record
-                continue
-            try:
-                read = self._read(record)
-            except Unreadable as error:
-                yield error
-                continue
-            if read is None:
-                self.counts.others += 1
-                continue
-            self.counts.requests += 1
-            self.counts.judged.append((record.source, record.line))
-            found = [*self._of_request(record, read), *self._of_answer(record, read)]
-            self.counts.at_fault += bool(found)
+            found = [record] if isinstance(record, Unreadable) else self._all(record)
             yield from found
+            self._told += len(found)
+            if self._told >= MOST_BREACHES or self.counts.requests >= MOST_REQUESTS:
+                reason = f"nothing is read after {MOST_BREACHES} breaches or {MOST_REQUESTS} requests"
+                yield Unreadable(record.source, record.line, f"{reason} (MOST_BREACHES, MOST_REQUESTS)")
+                return
+
+    def _all(self, record: Record) -> Sequence[Finding | Unreadable]:
+        try:
+            read = self._read(record)
+        except Unreadable as error:
+            return [error]
+        if read is None:
+            self.counts.others += 1
+            return []
+        self.counts.requests += 1
+        self.counts.judged.append((record.source, record.line))
+        found = [*self._of_request(record, read), *self._of_answer(record, read)]
+        self.counts.at_fault += bool(found)
+        return found
 
     def _read(self, record: Record) -> Read | None:
         """Judge the request; None where it is for none of the contract's paths.
@@ -112,11 +121,11 @@ class Checker:
         if answer is None or read.asked is None:
             return
         self.counts.answers += 1
+        server = self._answers.setdefault(host_of(record.target or "") or record.source, Answers())
         if answer.body is None:
-            headers = {name.lower(): value for name, value in answer.headers.items()}
-            found = self._answers.head(read.asked, answer.status, headers)
+            found = server.head(read.asked, answer.status, lowered(answer.headers))
         else:
-            found = self._answers.breaches(read.asked, answer.status, answer.headers, answer.body)
+            found = server.breaches(read.asked, answer.status, answer.headers, answer.body)
         for breach in found:
             yield Finding(record.source, answer.line, self.counts.requests, "answer", breach)
 

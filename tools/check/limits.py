@@ -16,3 +16,7 @@ MOST_FILES: Final = 100_000
 """Files in a folder."""
 MOST_DEPTH: Final = 200
 """Arrays and objects inside each other in a HAR; a body has the deployment's own limit."""
+MOST_REQUESTS: Final = 2_000_000
+"""Requests of all files together."""
+MOST_BREACHES: Final = 200_000
+"""Breaches, and places that cannot be read, of all files together; what comes after them is not read."""

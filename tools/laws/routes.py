@@ -28,7 +28,7 @@ class Routes:
 
         A base address may stand before the path of an operation that takes a body.
         """
-        path = unquote(urlsplit(target).path) or "/"
+        path = path_of(target)
         known = self._table.find(path)
         for _ in range(MOST_PREFIX):
             if known is not None:
@@ -43,3 +43,19 @@ class Routes:
         if method.upper() in methods:
             return methods[method.upper()]
         return broken("method_not_allowed", None, f"{known} was asked with {method}; it takes {', '.join(methods)}")
+
+
+def path_of(target: str) -> str:
+    """The path of a path or address, as the server sees it; ``/`` where it is neither."""
+    try:
+        return unquote(urlsplit(target).path) or "/"
+    except ValueError:
+        return "/"
+
+
+def host_of(target: str) -> str:
+    """The host and port of an address; empty for a path."""
+    try:
+        return urlsplit(target).netloc
+    except ValueError:
+        return ""

@@ -22,10 +22,14 @@ from tools.proxy.report import Report, Side
 
 MAX_ANSWER_BYTES: Final = 64 * 2**20
 """Of a whole answer; a longer one is not judged."""
+MAX_KEPT_BYTES: Final = 512 * 2**20
+"""Of all bodies that are not whole yet; one for which there is no room is not judged."""
 MAX_HEAD_BYTES: Final = 256 * 1024
 """Of an answer's head."""
 _ABOUT: Final = ("HEAD", "OPTIONS")
 """Methods that ask about a path, of which the contract says nothing."""
+_BEGINNING_BYTES: Final = 400
+"""Of an answer, in which its id stands if anywhere."""
 _UNPACKED: Final = ("gzip", "x-gzip", "deflate")
 
 
@@ -40,6 +44,8 @@ class Bench:
     routes: Routes = field(default_factory=Routes)
     numbered: int = 0
     """Requests so far."""
+    kept_bytes: int = 0
+    """Of all bodies that are not whole yet."""
 
 
 class Exchange:
@@ -56,6 +62,7 @@ class Exchange:
         self._wire: Wire | None = found if isinstance(found, Wire) else None
         self._asked: Asked | None = None if self._wire is None else Asked(self._wire)
         self._body = bytearray()
+        self._no_room = False
         self.asked_whole = False
         """The request has come to its end."""
         self.answered = False
@@ -68,22 +75,41 @@ class Exchange:
         self._stream: Stream | None = None
         self._answer: bytearray | None = None
         self._unpack: zlib._Decompress | None = None
+        self._beginning = b""
         self._id: str | None = next((value for name, value in self._headers.items() if name.lower() == "req-id"), None)
 
     # --- the request
 
     def body(self, data: bytes) -> None:
         """More of the request's body."""
-        if self._wire is not None and len(self._body) <= self._bench.limits.body_bytes:
+        if self._wire is not None and len(self._body) <= self._bench.limits.body_bytes and self._has_room(data):
             self._body += data
+
+    def _has_room(self, data: bytes) -> bool:
+        """Whether more may be kept; what has been kept is let go where it may not."""
+        bench = self._bench
+        if bench.kept_bytes + len(data) <= MAX_KEPT_BYTES:
+            bench.kept_bytes += len(data)
+            return True
+        self.leave()
+        self._no_room = True
+        bench.report.counts["bodies not judged, since too much is kept"] += 1
+        return False
+
+    def leave(self) -> None:
+        """Nothing of this is judged any more."""
+        self._bench.kept_bytes -= len(self._body) + len(self._answer or b"")
+        self._body.clear()
+        self._wire = self._asked = self._stream = self._answer = None
 
     def end(self, time_s: float) -> None:
         """The request is whole."""
         self.asked_whole = True
         self._bench.report.counts["requests"] += 1
-        if self._method in _ABOUT:
+        if self._method in _ABOUT or self._no_room:
             return
         read: Read = self._bench.requests.read(self._method, self._target, bytes(self._body), self._headers)
+        self._bench.kept_bytes -= len(self._body)
         self._body.clear()
         self._tell(time_s, "client", read.breaches)
         if not self._began:
@@ -113,9 +139,9 @@ class Exchange:
         try:
             self._events(time_s)
         except h11.RemoteProtocolError:
-            found = self._stream.end() if self._stream is not None else []
+            law = "answer-whole" if self._stream is None or self._stream.done else "stream-done-last"
             message = "the server ended the connection in the middle of the answer"
-            self._tell(time_s, "server", found or [broken("answer-whole", None, message)])
+            self._tell(time_s, "server", [broken(law, None, message)])
 
     def _events(self, time_s: float) -> bytes:
         while not self.answered:
@@ -164,6 +190,9 @@ class Exchange:
         if self._unpack is not None:
             try:
                 data = self._unpack.decompress(data, MAX_ANSWER_BYTES)
+                if self._unpack.unconsumed_tail:
+                    self._too_long()
+                    return
             except zlib.error as error:
                 self._give_up(
                     time_s, [broken("answer-http", "Content-Encoding", f"the body cannot be unpacked: {error}")]
@@ -173,17 +202,25 @@ class Exchange:
             before = self._stream.events
             found = self._stream.feed(data)
             self._bench.report.counts["events"] += self._stream.events - before
-            if self._id is None and self._stream.events:
-                self._id = _id_in(data)
+            self._look_for_id(data)
             self._tell(time_s, "server", found)
-        elif self._answer is not None:
+        elif self._answer is not None and self._has_room(data):
             self._answer += data
             if len(self._answer) > MAX_ANSWER_BYTES:
-                self._bench.report.counts["answers not judged, since they are too long"] += 1
-                self._answer = None
+                self._too_long()
+
+    def _too_long(self) -> None:
+        self._bench.report.counts["answers not judged, since they are too long"] += 1
+        self.leave()
+
+    def _look_for_id(self, data: bytes) -> None:
+        """Find the answer's id in its first bytes."""
+        if self._id is None and len(self._beginning) < _BEGINNING_BYTES:
+            self._beginning += data[:_BEGINNING_BYTES]
+            self._id = _id_in(self._beginning.decode("utf-8", "replace"))
 
     def _give_up(self, time_s: float, found: list[Breach]) -> None:
-        self._stream = self._answer = None
+        self.leave()
         self._tell(time_s, "server", found)
 
     def _whole(self, time_s: float) -> None:
@@ -194,7 +231,9 @@ class Exchange:
             self._tell(time_s, "server", self._stream.end())
         elif self._answer is not None and self._asked is not None:
             body = bytes(self._answer)
-            self._id = self._id or _id_in(body)
+            self._bench.kept_bytes -= len(body)
+            self._answer = None
+            self._look_for_id(body)
             self._tell(time_s, "server", self._bench.answers.body(self._asked, self._status, body))
 
     def _tell(self, time_s: float, side: Side, found: list[Breach]) -> None:
@@ -202,13 +241,11 @@ class Exchange:
             self._bench.report.tell(time_s, self.number, self._id, side, found)
 
 
-def _id_in(data: bytes) -> str | None:
+def _id_in(beginning: str) -> str | None:
     """The answer's id, at the beginning of a whole answer or of its first event."""
-    text = data[:300].decode("utf-8", "replace").removeprefix("data:").lstrip()
-    if not text.startswith('{"id":'):
-        return None
+    place = beginning.find('"id":')
     try:
-        found, _ = json.JSONDecoder().raw_decode(text[6:].lstrip())
+        found, _ = json.JSONDecoder().raw_decode(beginning[place + 5 :].lstrip()) if place >= 0 else (None, 0)
     except ValueError:
         return None
     return found[:256] if isinstance(found, str) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import traceback
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,13 +42,13 @@ class Judge:
         elif frame.kind is Kind.REQUEST:
             exchanges = self._links.setdefault(link, deque())
             if len(exchanges) >= MAX_PIPELINED:
-                self._leave(link, "too many requests at once")
+                self.leave(link, "too many requests at once")
                 return
             exchanges.append(Exchange(self._bench, *unpack_head(frame.payload)))
         elif frame.kind is Kind.RAW:
-            self._leave(link, "another protocol")
+            self.leave(link, "another protocol")
         elif frame.kind is Kind.SKIPPED:
-            self._leave(link, "too much to judge")
+            self.leave(link, "too much to judge")
         elif frame.kind is Kind.ANSWER:
             self._answer(link, frame.payload, time_s)
         elif self._links.get(link):
@@ -63,7 +64,7 @@ class Judge:
         while data:
             waiting = next((exchange for exchange in exchanges if not exchange.answered), None)
             if waiting is None:
-                self._leave(link, "bytes that belong to no request")
+                self.leave(link, "bytes that belong to no request")
                 return
             data = waiting.take(data, time_s)
         self._tidy(link)
@@ -81,10 +82,14 @@ class Judge:
         elif frame.kind is Kind.SERVER_CLOSED:
             for exchange in exchanges:
                 exchange.server_closed(frame.time_s)
+        for exchange in exchanges:
+            exchange.leave()
 
-    def _leave(self, link: int, reason: str) -> None:
+    def leave(self, link: int, reason: str) -> None:
+        """Judge a connection no further, and count why."""
         self._left.add(link)
-        self._links.pop(link, None)
+        for exchange in self._links.pop(link, deque()):
+            exchange.leave()
         self._bench.report.counts[f"connections left: {reason}"] += 1
 
 
@@ -111,5 +116,9 @@ def judge_all(source: BinaryIO, report: Report, deployment: Deployment) -> None:
     limits = Limits()
     judge = Judge(Bench(Requests(deployment, limits), Answers(), report, limits))
     while (frame := read_frame(source)) is not None:
-        judge.take(frame)
+        try:
+            judge.take(frame)
+        except Exception:  # a fault of the judge's own stops no proxy
+            traceback.print_exc()
+            judge.leave(frame.link, "the judge failed")
     report.finish()

@@ -14,6 +14,8 @@ from tools.proxy.witness import Witness
 
 MAX_CONNECTIONS: Final = 4096
 """Clients' connections at the same time; one more is closed at once."""
+CRASHED: Final = 70
+"""The exit code where the process that judges ended by itself."""
 _BACKLOG: Final = 1024
 
 
@@ -65,6 +67,7 @@ async def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     witness: Witness | None = None
+    lost = True
     proxies: list[Proxy] = []
     server = await loop.create_server(lambda: proxies[0].link(), host, port, backlog=_BACKLOG, start_serving=False)
     try:
@@ -76,9 +79,10 @@ async def serve(
         announce(f"mindspec proxies {upstream.url} on http://{shown}:{number}")
         ended = loop.create_task(witness.process.wait())
         await asyncio.wait({ended, loop.create_task(stopped.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        lost = not stopped.is_set()
         proxies[0].close()
         await asyncio.sleep(0)
     finally:
         server.close()
-        code = 70 if witness is None else await witness.finish()
-    return code
+        code = CRASHED if witness is None else await witness.finish()
+    return CRASHED if lost else code

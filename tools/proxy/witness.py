@@ -43,10 +43,10 @@ class Witness:
     def tell(self, kind: Kind, link: int, payload: bytes = b"") -> None:
         """Pass something on to be judged, after everything else that the loop has to do now."""
         if link in self._skipped:
-            if kind in (Kind.SERVER_CLOSED, Kind.CLIENT_CLOSED):
-                self._skipped.discard(link)
-            return
-        if self._waiting_bytes + len(payload) > MAX_UNJUDGED_BYTES and kind in (Kind.REQUEST, Kind.BODY, Kind.ANSWER):
+            if kind not in (Kind.SERVER_CLOSED, Kind.CLIENT_CLOSED):
+                return
+            self._skipped.discard(link)
+        elif self._waiting_bytes + len(payload) > MAX_UNJUDGED_BYTES and kind in (Kind.REQUEST, Kind.BODY, Kind.ANSWER):
             self._skipped.add(link)
             kind, payload = Kind.SKIPPED, b""
         data = Frame(kind, link, time.time(), payload).packed()
