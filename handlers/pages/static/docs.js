@@ -12,15 +12,21 @@
   const facts = served ? await fetch("deployment.json").then((answer) => (answer.ok ? answer.json() : {})) : {};
   const contract = JSON.parse(text, (key, value) =>
     // Rounded by JavaScript: the description has the exact number.
-    (key === "maximum" || key === "minimum") && Math.abs(value) > Number.MAX_SAFE_INTEGER && Number.isInteger(value)
-      && Math.abs(value) < 1e20 ? undefined : value);
+    (key === "maximum" || key === "minimum") &&
+    Math.abs(value) > Number.MAX_SAFE_INTEGER &&
+    Number.isInteger(value) &&
+    Math.abs(value) < 1e20
+      ? undefined
+      : value,
+  );
   for (const operation of Object.values(contract.paths).flatMap((path) => Object.values(path))) {
     const examples = operation.requestBody?.content["application/json"].examples ?? {};
     for (const { value } of Object.values(examples)) value.model = facts.model ?? value.model;
   }
   document.title = contract.info.title;
   if (served) {
-    const links = language === "zh" ? "[English](docs?lang=en) | [试发请求](play)" : "[中文](docs?lang=zh) | [Try a request](play)";
+    const links =
+      language === "zh" ? "[English](docs?lang=en) | [试发请求](play)" : "[中文](docs?lang=zh) | [Try a request](play)";
     contract.info.description = `${links}\n\n${contract.info.description}`;
   }
   const place = document.getElementById("docs");
