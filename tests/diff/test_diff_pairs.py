@@ -117,9 +117,8 @@ PAIRS = [
     pair("an answer's key added", MINUTES, MINUTES + SIZE, (NOTICE, "size", "member")),
     pair("the values of an answer's map widened", "maximum: 99", "maximum: 100", (BREAKING, "parts.*", "maximum")),
     pair("an answer's header removed", "            X-Smell:\n", "            X-Scent:\n",
-         (BREAKING, "POST /v1/paint", "200 header"), (RELAXATION, "POST /v1/paint", "200 header")),
-    pair("a key asked for", "paths:\n", "security: [{Key: []}]\npaths:\n", (BREAKING, "GET /v1/paints", "security"),
-         (BREAKING, "POST /v1/paint", "security")),
+         (BREAKING, "answers 200", "header"), (NOTICE, "answers 200", "header")),
+    pair("a key asked for", "paths:\n", "security: [{Key: []}]\npaths:\n", (BREAKING, "authentication", "security")),
     pair("only a description", "How many layers.", "How many layers of paint."),
     Pair("only a schema's name", (("schemas/Frame", "schemas/Border"), ("    Frame:\n", "    Border:\n")), ()),
 ]  # fmt: skip

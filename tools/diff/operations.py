@@ -35,7 +35,8 @@ def compare_operations(old: Version, new: Version) -> Iterator[Change]:
         else:
             lines = line(old, _where(operation)), line(new, _where(after[route]))
             for change in _operation(text, old, new, operation, after[route]):
-                change.line_old, change.line_new = lines
+                if change.where == text:  # what many operations share has no line of its own
+                    change.line_old, change.line_new = lines
                 yield change
     for route, operation in after.items():
         if route not in before:
@@ -96,9 +97,8 @@ def _operation(text: str, old: Version, new: Version, before: Operation, after: 
     keys = [_security(version, operation) for version, operation in ((old, before), (new, after))]
     if keys[0] != keys[1]:
         open_before, open_after = ({} in options or not options for options in keys)
-        yield _change(
-            text, "security", keys[0], keys[1], open_before and not open_after, open_after and not open_before
-        )
+        closed, opened = open_before and not open_after, open_after and not open_before
+        yield Change("operation", "authentication", "security", keys[0], keys[1], closed, opened, [text])
 
 
 def _content(version: Version, operation: Operation) -> set[str]:
@@ -120,7 +120,8 @@ def _headers(text: str, old: Version, new: Version, before: Operation, after: Op
     for status in sorted({*mine} & {*others}):
         for name in sorted(mine[status] ^ others[status]):
             lost = name in mine[status]
-            yield _change(text, f"{status} header", name if lost else None, None if lost else name, lost, not lost)
+            old_name, new_name = (name, None) if lost else (None, name)
+            yield Change("operation", f"answers {status}", "header", old_name, new_name, lost, False, [text])
 
 
 def _headers_of(version: Version, operation: Operation) -> dict[str, set[str]]:
@@ -146,15 +147,15 @@ def _answers(text: str, before: Operation, after: Operation) -> Iterator[Change]
             yield _change(text, "status", status, None, status < 400, False, note=note)
         elif status not in mine:
             note = "" if status < 400 else "clients take unknown failures by their class"
-            yield _change(text, "status", None, status, status < 400, status >= 400, note=note)
+            yield _change(text, "status", None, status, status < 400, False, note=note)
         else:
             for media in sorted({*mine[status], *others[status]}):
                 lost, won = media not in others[status], media not in mine[status]
                 if lost or won:
                     shown = (media or "no body") if lost else None, (media or "no body") if won else None
-                    yield _change(text, f"{status} content", *shown, lost, won)
+                    yield _change(text, f"{status} content", *shown, lost, False)
                 elif mine[status][media] and not others[status][media]:
-                    yield _change(text, f"{status} x-may-be-empty", True, False, False, True)
+                    yield _change(text, f"{status} x-may-be-empty", True, False, False, False)
                 elif others[status][media] and not mine[status][media]:
                     yield _change(text, f"{status} x-may-be-empty", False, True, True, False)
 
