@@ -16,8 +16,10 @@ from tools.access_options import access_of, add_access, tls_of
 from tools.check.command import add_check
 from tools.config.command_line import add_config
 from tools.conform.command import add_conform
+from tools.diff.command import add_diff
 from tools.docs.command import add_docs
 from tools.link_options import add_links, links_of
+from tools.lint.command import add_lint
 from tools.load.options import add_options
 from tools.proxy.command import add_proxy
 from tools.server_options import (
@@ -219,6 +221,8 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     generate.set_defaults(run=_generate)
 
     add_config(commands)
+    add_lint(commands)
+    add_diff(commands)
     add_conform(commands)
     add_proxy(commands)
     add_check(commands)

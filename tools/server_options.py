@@ -92,7 +92,7 @@ def add_contract(parser: argparse.ArgumentParser) -> None:
     """The settings that every server has; named as in MindIE's config.json."""
     add = parser.add_argument
     add("--host", default="127.0.0.1")
-    add("--port", type=_port, default=1025)
+    add("--port", type=port_number, default=1025)
     add("--model-name", metavar="NAME", help="the name that requests must use")
     add("--max-n", type=at_least_1, default=128, metavar="N", help="choices per request at most")
     add(
@@ -142,8 +142,8 @@ def add_life(parser: argparse.ArgumentParser) -> None:
     """Where every server listens, how it tells its health, and how it ends."""
     add = parser.add_argument
     add("--management-host", metavar="HOST", help="of health checks and /stopService; the host if absent")
-    add("--management-port", type=_port, metavar="PORT", help="the port if absent")
-    add("--metrics-port", type=_port, metavar="PORT", help="on the management host; the management port if absent")
+    add("--management-port", type=port_number, metavar="PORT", help="the port if absent")
+    add("--metrics-port", type=port_number, metavar="PORT", help="on the management host; its port if absent")
     add("--allow-all-zero-ip", action="store_true", help="listen on 0.0.0.0 or :: where that is asked for")
     add(
         "--npu-usage-threshold",
@@ -250,7 +250,7 @@ def _percent(text: str) -> int:
     return int(text)
 
 
-def _port(text: str) -> int:
+def port_number(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)

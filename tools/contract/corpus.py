@@ -65,7 +65,7 @@ def build(contract: Contract, package: Package) -> tuple[list[Case], list[str]]:
         if operation.request is None:
             continue
         search = Search(contract, Judge(package, operation.request))
-        for case in _Builder(operation.id, search).cases():
+        for case in corpus_of(operation.id, search):
             key = json.dumps([case.operation, case.body, dict(case.deployment)], sort_keys=True)
             verdict = search.judge.verdict(expand(case.body), package.deployment(**case.deployment))
             if key not in cases and (verdict.code, verdict.param) != (case.code, case.param):
@@ -73,6 +73,11 @@ def build(contract: Contract, package: Package) -> tuple[list[Case], list[str]]:
                 wrong.append(f"{case.subject}: {key[:200]} gives {said} at {verdict.param}, not {due} at {case.param}")
             cases.setdefault(key, case)
     return list(cases.values()), wrong
+
+
+def corpus_of(operation: str, search: Search) -> list[Case]:
+    """The cases of one operation, as the spec has them; nobody has asked the models yet."""
+    return list(_Builder(operation, search).cases())
 
 
 @dataclass(frozen=True)

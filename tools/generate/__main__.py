@@ -68,7 +68,7 @@ def generate_all(spec_path: Path) -> Output:
     check_fields(contract)
     if document.blocked:
         raise SpecError(document.path, document.findings)
-    files = {name: formatted(text, name) for name, text in _python(contract).items()}
+    files = {name: formatted(text, name) for name, text in python_files(contract).items()}
     files["routes.yaml"] = routes_source(contract)
     with tempfile.TemporaryDirectory() as folder:
         write(files, Path(folder))
@@ -98,7 +98,8 @@ def _for_readers(contract: Contract, package: Package, folder: Path) -> dict[str
     }
 
 
-def _python(contract: Contract) -> dict[str, str]:
+def python_files(contract: Contract) -> dict[str, str]:
+    """The Python files of the generated package by name, not yet formatted."""
     models = [contract.models[name] for name in contract.reach(contract.requests)]
     nested = {model.name: tuple(key for key, m in model.members.items() if inside(m.shape)) for model in models}
     free, nested = sorted(m.name for m in models if m.free_form), {name: keys for name, keys in nested.items() if keys}

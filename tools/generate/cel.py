@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import keyword
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from celpy.celparser import CELParseError, CELParser
@@ -59,7 +60,7 @@ def compile_rule(cel: str, contract: Contract, model: str) -> Compiled:
         CelError: syntax, an unknown function, a member that the schema does not have, or types that do not fit.
     """
     try:
-        tree = CELParser().parse(cel)
+        tree = _parsed(cel)
     except CELParseError as error:
         place = f" at column {error.column}" if error.column else ""
         raise CelError(f"CEL syntax error{place}; correct the expression") from None
@@ -71,6 +72,12 @@ def compile_rule(cel: str, contract: Contract, model: str) -> Compiled:
     numbers = sorted({literal for literal in compiler.literals if isinstance(literal, int)})
     texts = sorted({literal for literal in compiler.literals if isinstance(literal, str)})
     return Compiled(source, tuple(sorted(compiler.fields)), tuple(numbers), tuple(texts))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(cel: str) -> Any:
+    """The syntax tree of a rule; most rules are compiled several times, for several schemas and versions."""
+    return CELParser().parse(cel)
 
 
 def type_of(shape: Shape) -> Type:

@@ -30,6 +30,9 @@ _CARRIED: Final = (
     "tools/contract/corpus.py",
     "tools/contract/strategy.py",
     "tools/contract/invalid.py",
+    "tools/laws/breach.py",
+    "tools/laws/repair.py",
+    "tools/laws/bodies.py",
 )
 _OURS: Final = re.compile(r"^(\s*from )(?:tools\.(?:generate|contract|laws)|generated)\.(\w+)( import )", re.MULTILINE)
 _LEFT: Final = re.compile(r"^\s*(?:from|import) (?:tools|generated|handlers|engine)\b.*", re.MULTILINE)
@@ -66,7 +69,7 @@ def carried(text: str, source: str) -> str:
     Raises:
         RuntimeError: an import of ours is left.
     """
-    turned = _OURS.sub(r"\1.\2\3", text)
+    turned = _OURS.sub(r"\1.\2\3", text).replace("from generated import ", "from . import ")
     left = _LEFT.search(turned)
     if left is not None:
         raise RuntimeError(f"{source} cannot go to mindspec_client: {left[0].strip()}")

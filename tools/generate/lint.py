@@ -111,13 +111,8 @@ def _normalisation(contract: Contract, model: Model, step: dict[str, Any]) -> It
 def check_behaviour(contract: Contract, package: Package) -> None:
     """Find what only running shows: refused examples and defaults, rules that fail, never fire, or fire elsewhere."""
     searches = {request: Search(contract, Judge(package, request)) for request in contract.requests}
-    once = {
-        (owner.model, rule.where): (search, owner, rule)
-        for search in searches.values()
-        for owner in search.owners()
-        for rule in contract.models[owner.model].rules
-    }
-    if not min((_runs(*place) for place in list(once.values())), default=True):
+    once = _once(searches)
+    if not min((_runs(*place) for place in once.values()), default=True):
         return  # nothing can be judged with a rule that fails
     for request, search in searches.items():
         model = contract.models[request]
@@ -132,6 +127,22 @@ def check_behaviour(contract: Contract, package: Package) -> None:
             for name, entry in (body["content"]["application/json"].get("examples") or {}).items():
                 place: Where = (*at, "content", "application/json", "examples", name)
                 _accepts(searches[operation.request], place, f"example {name}", expand(entry.get("value")))
+
+
+def rules_run(contract: Contract, package: Package) -> bool:
+    """Whether every rule can be evaluated on whatever it may meet; those that cannot are findings."""
+    searches = {request: Search(contract, Judge(package, request)) for request in contract.requests}
+    return min((_runs(*place) for place in _once(searches).values()), default=True)
+
+
+def _once(searches: dict[str, Search]) -> dict[tuple[str, Where], tuple[Search, Owner, Rule]]:
+    """Every rule of a schema once, with a search in which it is met."""
+    return {
+        (owner.model, rule.where): (search, owner, rule)
+        for search in searches.values()
+        for owner in search.owners()
+        for rule in search.contract.models[owner.model].rules
+    }
 
 
 def _accepts(search: Search, where: Where, what: str, body: Any, server: Any = None) -> bool:

@@ -41,10 +41,11 @@ def cel_condition(cel: str, endpoint: str | None, server: Deployment) -> Conditi
             continue
         try:
             source = compile_rule(cel, _contract(), model.__name__).source
+            compiled[model] = compile(source, "<cel>", "eval")
         except CelError as error:
             reason = reason or str(error)
-            continue
-        compiled[model] = compile(source, "<cel>", "eval")
+        except (RecursionError, SyntaxError, MemoryError):
+            reason = "it nests too deep to be compiled"
     if not compiled:
         raise BadCondition(reason)
     known: dict[str, Any] = {name: getattr(rules, name) for name in _HELPERS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
@@ -20,8 +22,10 @@ from tools.generate.load import Document, SpecError, Where, load
 from tools.mock.conditions import BadCondition, Condition, all_of, field_test, of_endpoint
 from tools.mock.wishes import BadWish, Call, Failure, Wish, seconds
 
-MAX_SCRIPT_BYTES: Final = 16 * 2**20
+MAX_SCRIPT_BYTES: Final = 8 * 2**20
 """Of a script file."""
+MAX_FAULTS_SHOWN: Final = 100
+"""Of a script; the others are not told."""
 _NOTHING: Final = Wish()
 
 
@@ -62,9 +66,14 @@ def read_script(path: Path, server: Deployment) -> Script:
         size = path.stat().st_size
         if size > MAX_SCRIPT_BYTES:
             raise ScriptError(f"{path} has {size} bytes; a script has at most {MAX_SCRIPT_BYTES}")
+        _refuse_aliases(path)
         document = load(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScriptError(f"{path} cannot be read: {error}") from None
+    except RecursionError:
+        raise ScriptError(f"{path} nests too deep to be read") from None
+    except TypeError:
+        raise ScriptError(f"{path} has a key that is no text") from None
+    except (OSError, UnicodeDecodeError, yaml.reader.ReaderError) as error:
+        raise ScriptError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
     except SpecError as error:
         finding = error.findings[0]
         message = "a script is an object with rules" if "mapping" in finding.message else finding.message
@@ -73,10 +82,18 @@ def read_script(path: Path, server: Deployment) -> Script:
         _complain(document, fault)
     script = None if document.findings else Script(_rules(document, server))
     if script is None or document.findings:
-        raise ScriptError(
-            "\n".join(f"{path}:{finding.line}: {finding.message}" for finding in sorted(set(document.findings)))
-        )
+        faults = sorted(set(document.findings))[:MAX_FAULTS_SHOWN]
+        raise ScriptError("\n".join(f"{path}:{fault.line}: {fault.message}" for fault in faults))
     return script
+
+
+def _refuse_aliases(path: Path) -> None:
+    """A few aliases of aliases stand for more than any memory holds."""
+    with contextlib.suppress(yaml.MarkedYAMLError):  # it is told when the file is loaded
+        for event in yaml.parse(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                line = event.start_mark.line + 1 if event.start_mark is not None else 1
+                raise ScriptError(f"{path}:{line}: *{event.anchor} is an alias, which is not read; write it out")
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.server_options import FEATURES, MODEL_TYPES, read_profile
+from tools.server_options import FEATURES, MODEL_TYPES, port_number, read_profile
 
 USAGE, ADDRESS_TAKEN = 2, 98
 """Exit codes: the command line is wrong; the address cannot be listened to."""
@@ -24,7 +24,7 @@ def add_proxy(commands: Any) -> None:
     add = proxy.add_argument
     add("url", metavar="URL", help="the server: http or https, perhaps with a base path")
     add("--host", default="127.0.0.1", help="where to listen")
-    add("--port", type=int, default=1026, help="0: any that is free")
+    add("--port", type=port_number, default=1026, help="0: any that is free")
     add(
         "--profile",
         type=read_profile,

@@ -70,7 +70,7 @@ class Judge:
         self._tidy(link)
 
     def _tidy(self, link: int) -> None:
-        exchanges = self._links[link]
+        exchanges = self._links.get(link, deque())
         while exchanges and exchanges[0].answered and exchanges[0].asked_whole:
             exchanges.popleft()
 

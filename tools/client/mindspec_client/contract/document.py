@@ -24,7 +24,7 @@ class SpecError(Exception):
     """The spec cannot be used; carries every finding, by line."""
 
     def __init__(self, path: str, findings: list[Finding]) -> None:
-        self.findings = sorted(set(findings))
+        self.path, self.findings = path, sorted(set(findings))
         super().__init__("\n".join(f"{path}:{finding.line}: {finding.message}" for finding in self.findings))
 
 

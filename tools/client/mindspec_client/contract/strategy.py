@@ -76,7 +76,7 @@ def _member(search: Search, model: str, member: Member) -> st.SearchStrategy[Any
         return st.sampled_from([*text.examples, *suggested, *([] if member.required else [None])])
     known = [v.value for v in boundary(member.shape, search.contract) if not v.code and len(str(v.value)) < SHORT]
     known += [value for rule in rules for value in search.options(model, rule, member.name) if value is not ABSENT]
-    return st.one_of(st.sampled_from(known), *_random(search, member.shape))
+    return st.one_of(*([st.sampled_from(known)] if known else []), *_random(search, member.shape))
 
 
 def _random(search: Search, shape: Shape) -> list[st.SearchStrategy[Any]]:

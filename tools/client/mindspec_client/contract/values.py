@@ -53,7 +53,8 @@ def _minimal(branch: Branch, contract: Contract) -> Any:
         return base(branch.model, contract) if branch.model else {}
     if branch.kind == "list":
         item = minimal(branch.items, contract) if branch.items is not None else "x"
-        return [item] * max(1, int(branch.limits.get("minItems", 1)))
+        length = max(1, int(branch.limits.get("minItems", 1)))
+        return [item] * min(length, int(branch.limits.get("maxItems", length)))
     good = [value.value for value in _VALUES[branch.kind](branch, contract) if not value.code]
     return next(iter([*branch.examples, *good]), "x")
 
@@ -139,7 +140,8 @@ def _fits(text: str, limits: Mapping[str, Any]) -> bool:
 def _lists(branch: Branch, contract: Contract) -> Iterator[Value]:
     least, most = int(branch.limits.get("minItems", 0)), branch.limits.get("maxItems")
     item = minimal(branch.items, contract) if branch.items is not None else "x"
-    yield from (Value([item] * length) for length in dict.fromkeys((max(1, least), least, max(2, least))))
+    lengths = [length for length in (max(1, least), least, max(2, least)) if most is None or length <= most]
+    yield from (Value([item] * length) for length in dict.fromkeys(lengths))
     if least > 0:
         yield Value([item] * (least - 1), "out_of_range")
     if most is not None:
