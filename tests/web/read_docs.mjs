@@ -6,7 +6,7 @@ const [url, width, scheme, picture] = process.argv.slice(2);
 tell(
   await withPage({ width: Number(width), scheme }, async (page) => {
     await page.goto(url, { waitUntil: "networkidle0" });
-    await page.waitForFunction(() => document.body.innerText.includes("Streams"));
+    await page.waitForFunction(() => document.body.innerText.includes("finish_reason"));
     if (picture) await page.screenshot({ path: picture });
     const text = await page.evaluate(async () => {
       // Sections are made when they come into sight; the page grows until all have been.
