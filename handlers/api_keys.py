@@ -21,7 +21,7 @@ MAX_KEY: Final = 512
 """Characters of a key."""
 OPEN_PATHS: Final = (
     *("/health", "/health/*", "/v2/health/*", "/v2/models/*/ready", "/metrics"),
-    *("/docs", "/play", "/pages/*", "/openapi.json", "/openapi-3.0.json"),
+    *("/docs", "/play", "/pages/*", "/openapi.json", "/openapi.zh.json", "/openapi-3.0.json"),
 )
 """What is answered without a key unless said otherwise: probes, the metrics, and pages that say nothing of their own
 about the deployment."""

@@ -39,11 +39,16 @@ async def started(service: Service, make_app: Callable[[Service], ASGIApp] = bui
 class InProcessApp:
     """A started application with a blocking client, for tests that are not asynchronous themselves."""
 
-    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        service: Service,
+        loop: asyncio.AbstractEventLoop,
+        make_app: Callable[[Service], ASGIApp] = build,
+    ) -> None:
         """Start the application on a loop that runs in another thread."""
         self.service = service
         self._loop = loop
-        self._started = started(service)
+        self._started = started(service, make_app)
         self._client = self._run(self._started.__aenter__())
         self._run(service.front.wait_ready())
 

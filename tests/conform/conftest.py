@@ -18,6 +18,7 @@ from handlers.settings import Settings
 from tools.conform.cases import Cases
 from tools.conform.law import Law
 from tools.conform.registry import all_laws
+from tools.mock.app import mock_app
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,7 @@ def mock() -> Iterator[MockTransport]:
     thread = threading.Thread(target=loop.run_forever, name="conform's mock", daemon=True)
     thread.start()
     engine = EngineSettings(instance_type="StandardMock")
-    app = InProcessApp(Service(Settings(model_name="mock", engine=engine), MockFront()), loop)
+    app = InProcessApp(Service(Settings(model_name="mock", engine=engine), MockFront()), loop, mock_app)
     yield MockTransport(app)
     app.close()
     loop.call_soon_threadsafe(loop.stop)

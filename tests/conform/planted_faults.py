@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,6 +44,12 @@ def _drop(*names: str, when: Callable[[Json], bool] = lambda given: True) -> Fau
 
 def _put(when: Callable[[Json], bool] = lambda given: True, **members: Any) -> Fault:
     return Fault(request=lambda given: {**given, **members} if when(given) else None)
+
+
+def _unseeded(when: Callable[[Json], bool] = lambda given: True, **members: Any) -> Fault:
+    """Every request gets a seed of its own."""
+    seeds = itertools.count(1)
+    return Fault(request=lambda given: {**given, **members, "seed": next(seeds)} if when(given) else None)
 
 
 def _choices(change: Change) -> Fault:
@@ -251,6 +258,13 @@ _LONGER: Final = Fault(request=_lengthened)
 _ACCEPTS: Final = _status(422, 200)
 _EVENTS: Final = Fault(event=_event_text)
 
+
+def _half_failed(sent: Sent, got: Got) -> Got:
+    """A failed stream without its end mark."""
+    body = got.body.replace(b"data: [DONE]\n\n", b"") if b'"error_type"' in got.body else got.body
+    return replace(got, body=body)
+
+
 PLANTED: Final[dict[str, Fault | dict[str, Fault]]] = {
     "service.basic": Fault(raw=_unless_answered),
     "service.unknown-path": _status(404, 400),
@@ -286,15 +300,14 @@ PLANTED: Final[dict[str, Fault | dict[str, Fault]]] = {
     "length.end-hidden": _text_when(lambda given: given.get("skip_special_tokens") is False),
     "same.greedy": _EVENTS, "same.seeded": _EVENTS, "same.choices": _EVENTS, "same.logprobs": _EVENTS,
     "same.beams": _EVENTS, "same.tools": _EVENTS, "same.form": _EVENTS,
-    "same.repeated": _put(temperature=1.5),
-    "seed.repeats": _drop("seed", when=lambda given: (given.get("seed") or 0) >= 2**63),
-    "seed.choices-repeat": _drop("seed"),
+    "same.repeated": _unseeded(temperature=1.5),
+    "seed.repeats": _unseeded(when=lambda given: (given.get("seed") or 0) >= 2**63),
+    "seed.choices-repeat": _unseeded(),
     "seed.differs": Fault(request=lambda given: {**given,
         "seed": given["seed"] % 2**63} if given.get("seed") else None),
-    "seed.absent": _put(when=lambda given: "seed" not in given, seed=42),
     "seed.choices-differ": Fault(request=lambda given: {**given, "temperature": 1e-6}),
     "seed.default-temperature": _put(when=lambda given: "temperature" not in given, temperature=0),
-    "seed.zero": _drop("seed", when=lambda given: given.get("seed") == 0),
+    "seed.zero": _unseeded(when=lambda given: given.get("seed") == 0),
     "stop.cut": _drop("stop"),
     "stop.included": _drop("include_stop_str_in_output"),
     "stop.list": Fault(request=lambda given: {**given, "stop": given["stop"][:1]} if given.get("stop") else None),
@@ -340,14 +353,18 @@ PLANTED: Final[dict[str, Fault | dict[str, Fault]]] = {
     "usage.choices": _usage("completion_tokens", 1, lambda given: _several(given) and _streams(given)),
     "usage.totals": _usage("total_tokens", 1),
     "usage.cached": _whole(_cached),
+    "faults.in-stream": Fault(raw=_half_failed), "faults.whole": _status(500, 502),
+    "faults.statuses": _error(error_type="Error"), "faults.retry-after": _headers("retry-after", None),
     "calls.named": _calls(_renamed), "calls.required": _drop("tools", "tool_choice"),
     "calls.none": _choices(_add_call), "calls.single": _calls(lambda calls: calls * 2),
     "calls.empty": _calls(lambda calls: calls or None), "calls.schema": _drop("response_format"),
 }  # fmt: skip
 """By the law's id without its endpoint; by endpoint where the two have other forms."""
 
-ON_WEIGHTS: Final = frozenset(
-    {"beams.one", "sampling.narrow", "sampling.top-k", "sampling.top-p", "sampling.temperature", "sampling.presence",
-     "sampling.frequency", "sampling.penalties", "sampling.prompt"}
+ON_TOY: Final = frozenset(
+    {
+        "beams.one", "seed.absent", "sampling.narrow", "sampling.top-k", "sampling.top-p", "sampling.temperature",
+        "sampling.presence", "sampling.frequency", "sampling.penalties", "sampling.prompt",
+    }
 )  # fmt: skip
-"""Laws about a model's numbers, which a mock does not have: their faults are planted in a toy model."""
+"""Laws about what is drawn: their faults are planted in a toy model."""

@@ -31,10 +31,12 @@ def test_the_servers_documentation_is_whole(node: Callable[..., Any]) -> None:
     assert "18446744073709552000" not in read["text"]  # the same number, rounded by JavaScript
 
 
-def test_the_documentation_as_one_file_is_whole(node: Callable[..., Any], tmp_path: Path) -> None:
-    """The same from a file, on a phone in the dark."""
+def test_the_documentation_in_chinese_as_one_file_is_whole(node: Callable[..., Any], tmp_path: Path) -> None:
+    """The same from a file, in the other language, on a phone in the dark."""
     file = tmp_path / "docs.html"
-    assert main(["docs", "--out", str(file)]) == 0
+    assert main(["docs", "--lang", "zh", "--out", str(file)]) == 0
     read = node("read_docs.mjs", file.as_uri(), "400", "dark")
     assert read["wrong"] == []
     assert missing(read["text"]) == []
+    assert "整数，0 到 18446744073709551615；或 null" in read["text"]
+    assert "n 大于 1 时，temperature 必须大于 0" in read["text"]

@@ -20,11 +20,15 @@ async function put(page, id, value) {
 }
 
 async function pick(page, id, shown) {
-  await page.evaluate((name, wanted) => {
-    const select = document.getElementById(name);
-    select.value = [...select.options].find((option) => option.textContent === wanted).value;
-    select.dispatchEvent(new Event("change"));
-  }, id, shown);
+  await page.evaluate(
+    (name, wanted) => {
+      const select = document.getElementById(name);
+      select.value = [...select.options].find((option) => option.textContent === wanted).value;
+      select.dispatchEvent(new Event("change"));
+    },
+    id,
+    shown,
+  );
 }
 
 async function picture(page, name) {
@@ -46,7 +50,12 @@ tell(
 
     await put(page, "at:n", "2");
     await put(page, "at:temperature", "0");
-    made.rule = { beside: await fault(page, "n"), other: await fault(page, "temperature"), above: await text(page, "#verdict"), button: await text(page, "#send") };
+    made.rule = {
+      beside: await fault(page, "n"),
+      other: await fault(page, "temperature"),
+      above: await text(page, "#verdict"),
+      button: await text(page, "#send"),
+    };
     await picture(page, "rule");
     await put(page, "at:n", "9000");
     made.range = { beside: await fault(page, "n"), invalid: await page.$eval("[id='at:n']", (one) => one.ariaInvalid) };
@@ -55,21 +64,29 @@ tell(
 
     await put(page, "at:seed", "18446744073709551615");
     await put(page, "at:max_tokens", "30");
-    await put(page, "in:messages[0].content", "it's a \"test\" $HOME `x`\\");
+    await put(page, "in:messages[0].content", 'it\'s a "test" $HOME `x`\\');
     await pick(page, "at:stream", "true");
     made.raw = await page.$eval("#raw", (area) => area.value);
     made.curl = await text(page, "#curl");
     await page.evaluate(() => {
       window.seen = new Set();
-      new MutationObserver(() => window.seen.add(document.querySelector("#answer .said")?.textContent.length ?? 0)).observe(
-        document.getElementById("answer"), { childList: true, subtree: true, characterData: true },
-      );
+      new MutationObserver(() =>
+        window.seen.add(document.querySelector("#answer .said")?.textContent.length ?? 0),
+      ).observe(document.getElementById("answer"), { childList: true, subtree: true, characterData: true });
     });
     await page.keyboard.down("Control");
     await page.keyboard.press("Enter");
     await page.keyboard.up("Control");
-    await page.waitForFunction(() => /^200.*events/.test(document.getElementById("status").textContent) && !document.getElementById("answer").hasAttribute("aria-busy"));
-    made.streamed = { steps: await page.evaluate(() => window.seen.size), text: await text(page, "#answer"), wire: await text(page, "#wire") };
+    await page.waitForFunction(
+      () =>
+        /^200.*events/.test(document.getElementById("status").textContent) &&
+        !document.getElementById("answer").hasAttribute("aria-busy"),
+    );
+    made.streamed = {
+      steps: await page.evaluate(() => window.seen.size),
+      text: await text(page, "#answer"),
+      wire: await text(page, "#wire"),
+    };
     made.body = sent.at(-1);
     await picture(page, "answer");
 
@@ -81,8 +98,15 @@ tell(
     await page.waitForFunction(() => document.getElementById("status").textContent === "Stopped.");
     made.stopped = await page.$eval("#stop", (button) => button.disabled);
 
-    await put(page, "raw", '{"model": "mock", "messages": [{"role": "user", "content": [{"text": "a"}]}], "seed": 9007199254740993, "stop": ["a", "b"]}');
-    made.form = await page.evaluate(() => [document.getElementById("at:seed").value, document.getElementById("in:stop[1]")?.value ?? document.getElementById("at:stop[1]").value]);
+    await put(
+      page,
+      "raw",
+      '{"model": "mock", "messages": [{"role": "user", "content": [{"text": "a"}]}], "seed": 9007199254740993, "stop": ["a", "b"]}',
+    );
+    made.form = await page.evaluate(() => [
+      document.getElementById("at:seed").value,
+      document.getElementById("in:stop[1]")?.value ?? document.getElementById("at:stop[1]").value,
+    ]);
     await picture(page, "nested");
     await put(page, "raw", '{"model": ');
     made.broken = await text(page, "#raw-fault");

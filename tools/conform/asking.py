@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -55,14 +55,20 @@ class Kept:
 class Ask:
     """One attempt at the laws: its answers are its own, the budget is everybody's."""
 
-    def __init__(self, transport: Transport, target: Target, budget: Budget) -> None:
+    def __init__(self, transport: Transport, target: Target, budget: Budget, before: Ask | None = None) -> None:
         self.target = target
         self._transport, self._budget, self._kept = transport, budget, Kept()
         self._memory: dict[Any, Any] = {}
+        self._before = before
 
     def again(self) -> Ask:
-        """Another attempt, which knows no answer yet."""
-        return Ask(self._transport, self.target, self._budget)
+        """Another attempt, with answers of its own."""
+        return Ask(self._transport, self.target, self._budget, self)
+
+    def only_again(self, exchanges: Iterable[Exchange]) -> Ask:
+        """This attempt for a law whose requests stand alone: those of these exchanges are sent again, the others are
+        answered as they were before."""
+        return _Repeating(self, frozenset(exchange.sent for exchange in exchanges))
 
     def memo(self, key: Any, make: Callable[[], Made]) -> Made:
         """What ``make`` gave when this key was first asked for: for judgements that several laws share."""
@@ -93,16 +99,22 @@ class Ask:
         again: int = 0,
         req_id: str | None = None,
         first_event: bool = False,
+        headers: Mapping[str, str] | None = None,
     ) -> Exchange:
         """Any exchange with one of the two endpoints."""
-        headers = [("Content-Type", JSON), *([("req-id", req_id)] if req_id is not None else [])]
+        sent_headers = [("Content-Type", JSON), *([("req-id", req_id)] if req_id is not None else [])]
+        sent_headers += (headers or {}).items()
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        sent = Sent("POST", self.target.base_path + side.path, data, tuple(headers), first_event)
+        sent = Sent("POST", self.target.base_path + side.path, data, tuple(sent_headers), first_event)
         return self.send(sent, _cost(body) + prompt_estimate(data), again=again)
 
     def send(self, sent: Sent, tokens: int = _PLAIN_TOKENS, *, again: int = 0) -> Exchange:
         """Any exchange; ``tokens`` is what it may cost at most."""
         return self._kept.get((sent, again), lambda: self._paid(sent, tokens))
+
+    def before(self) -> Ask:
+        """The attempt before this one; itself where it is the first."""
+        return self._before or self
 
     def get(self, path: str) -> Exchange:
         """GET of a path from the root."""
@@ -118,8 +130,10 @@ class Ask:
 
     def lacks(self, side: Side, feature: str) -> str | None:
         """Why a feature is not there; None where it is."""
-        if feature == features.WEIGHTS:
-            return "a mock writes the answers" if self.is_mock else None
+        if feature == features.OWN_SEED:
+            return "a mock takes one seed where none is sent" if self.is_mock else None
+        if feature == features.FAULTS:
+            return None if self._fails_on_demand(side) else "only a mock fails on demand (X-Mock)"
         if feature == features.TOKENIZER:
             return None if self.count_tokens("a") is not None else "there is no POST /v1/tokenizer"
         if feature == features.REFUSES:
@@ -173,6 +187,12 @@ class Ask:
             return None
         return found if type(found) is int else None
 
+    def _fails_on_demand(self, side: Side) -> bool:
+        if not self.is_mock:
+            return False
+        body = features.probe_body(side, features.BASIC, self.target.model)
+        return self.post(side, body, headers={features.MOCK_HEADER: "status=429"}).got.status == 429
+
     def _lets_through(self, side: Side) -> str | None:
         outside = [{"temperature": -1}, {"max_tokens": 0}, {"top_p": 2}]
         for fields in outside:
@@ -180,6 +200,19 @@ class Ask:
             if not 400 <= self.post(side, body).got.status < 500:
                 return "values outside small bounds are let through, so huge ones would be worked on"
         return None
+
+
+class _Repeating(Ask):
+    """See ``Ask.only_again``."""
+
+    def __init__(self, ask: Ask, fresh: frozenset[Sent]) -> None:
+        super().__init__(ask._transport, ask.target, ask._budget, ask._before)
+        self._ask, self._fresh = ask, fresh
+
+    def send(self, sent: Sent, tokens: int = _PLAIN_TOKENS, *, again: int = 0) -> Exchange:
+        """From this attempt where it is to be sent again, else from the one before."""
+        ask = self._ask if sent in self._fresh else self._ask.before()
+        return ask.send(sent, tokens, again=again)
 
 
 def _cost(body: Mapping[str, Any]) -> int:

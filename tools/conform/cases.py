@@ -45,15 +45,17 @@ class Try:
         body = expand(self.case.body)
         if isinstance(body, dict) and self.stream:
             body = {**body, "stream": True}
-        if isinstance(body, dict) and self.accepted and not _FREE & set(body):
-            body = {**body, "max_tokens": 1}
+        if isinstance(body, dict) and not _FREE & set(body):
+            body = {**body, "max_tokens": 1}  # a server that lets a fault through is not kept busy with it
         return body
 
     @property
     def long(self) -> bool:
-        """Whether an accepted request would generate for long: its stream is left after the first event."""
-        most = self.body.get("max_tokens") or self.body.get("max_completion_tokens") or 1000
-        return self.accepted and (not isinstance(most, int) or most > 16)
+        """Whether the request may generate for long: its stream is left after the first event."""
+        if not isinstance(self.body, dict):
+            return False
+        most = [self.body[name] for name in _FREE if name in self.body]
+        return any(type(number) is not int or not 0 < number <= 16 for number in most)
 
     @property
     def huge(self) -> bool:
@@ -127,6 +129,8 @@ def limit_of_deployment(tried: Try, exchange: Exchange) -> str | None:
         return "the prompt is longer than this deployment's"
     if status == 424 and code == "invalid_token_id" and param == "prompt" and tried.case.subject == "prompt[]":
         return "the id is outside the vocabulary"
+    if status == 422 and code == "template_error" and tried.huge:
+        return "the template takes longer than this deployment allows"
     if status == 422 and code in ("unsupported", "unsupported_media") and isinstance(param, str) and param:
         return f"this deployment cannot carry out {param}"
     if status == 422 and code == "out_of_range" and param in ("n", "best_of") and "maxN" in error.message:

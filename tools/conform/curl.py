@@ -77,7 +77,7 @@ def _is_text(data: bytes) -> bool:
         text = data.decode()
     except UnicodeDecodeError:
         return False
-    return all(character.isprintable() or character in "\n\t" for character in text)
+    return all(character.isprintable() or character == "\t" for character in text)
 
 
 def _argument(data: bytes) -> str:

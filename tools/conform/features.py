@@ -77,9 +77,12 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
 }
 """What the probe of each feature has beside the smallest request."""
 
-WEIGHTS: Final = "weights"
-"""A model writes the answers: a mock's text does not follow from its logprobs. Only a server that says it is one is a
+OWN_SEED: Final = "own_seed"
+"""The server picks a seed where none is sent. A mock takes the same one always; only a server that says it is one is a
 mock (``model_instance_type`` StandardMock)."""
+FAULTS: Final = "faults"
+"""Failures on demand, by the header ``X-Mock``: of a mock alone."""
+MOCK_HEADER: Final = "X-Mock"
 TOKENIZER: Final = "tokenizer"
 """POST /v1/tokenizer."""
 REFUSES: Final = "refuses"

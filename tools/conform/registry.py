@@ -16,6 +16,7 @@ from tools.conform.laws import (
     choices,
     corpus,
     counting,
+    faults,
     forms,
     grids,
     length,
@@ -33,7 +34,7 @@ from tools.conform.laws import (
 def all_laws(cases: Cases) -> list[Law]:
     """Every law for one deployment; ids are unique."""
     fixed = (service, bytes_, limits, forms, length, same, seeds, stops, stop_ids, choices, probabilities, sampling)
-    found = [law for module in (*fixed, counting, calls) for law in module.LAWS]
+    found = [law for module in (*fixed, counting, calls, faults) for law in module.LAWS]
     return [*found, *corpus.Corpus(cases).laws(), *grids.laws(cases)]
 
 

@@ -18,8 +18,8 @@ Told = Callable[[Outcome], None]
 def run(ask: Ask, laws: Sequence[Law], concurrency: int, told: Told) -> list[Outcome]:
     """The outcomes, in the order of the laws; ``told`` hears each as it comes.
 
-    A law is tried again with answers of its own where it failed, so that "flaky" means a server that answers equal
-    requests in different ways.
+    A law is tried again where it failed, with answers of its own, so that "flaky" means a server that answers equal
+    requests in different ways. Of laws that judge request by request only those that failed are sent again.
     """
     attempts = [ask, *(ask.again() for _ in range(TRIES - 1))]
     found: dict[str, Outcome] = {}
@@ -45,8 +45,9 @@ def judged(law: Law, attempts: Sequence[Ask]) -> Outcome:
     first: tuple[Finding, ...] = ()
     failed = tries = 0
     for ask in attempts:
+        shown = [exchange for finding in first for exchange in finding.exchanges]
         try:
-            found = tried(law, ask)
+            found = tried(law, ask.only_again(shown) if failed and law.together else ask)
         except Skip as skip:
             return Outcome(law, "skip", str(skip)) if not failed else _failed(law, first, failed, tries)
         except UsedUp as used_up:

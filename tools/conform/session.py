@@ -8,7 +8,7 @@ import os
 import ssl
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from generated.rules import Deployment
@@ -37,19 +37,14 @@ class CannotTest(Exception):
 
 def run(given: argparse.Namespace, environment: Mapping[str, str] | None = None) -> int:
     """Run the laws; returns 0 where all are kept, 1 where one is broken, 2 where nothing could be tried."""
-    profile = tuple(given.profile)
-    deployment = Deployment(
-        features=frozenset(name for name in profile if name not in MODEL_TYPES),
-        model_type=next((name for name in profile if name in MODEL_TYPES), ""),
-    )
     if given.frozen_list:
-        _write(given, listed(all_laws(Cases(deployment))) + "\n")
+        _write(given, listed(all_laws(Cases(_profiled(given.profile, openai_form=False)))) + "\n")
         return 0
     try:
         if given.url is None:
             raise CannotTest("URL is missing; for example http://127.0.0.1:1025")
         wire = _wire(given, os.environ if environment is None else environment)
-        made = conform(given, wire, deployment, wire.address.url)
+        made = conform(given, wire, wire.address.url)
     except (CannotTest, ValueError) as error:
         print(f"mindspec: {error}", file=sys.stderr)
         return USAGE
@@ -58,7 +53,7 @@ def run(given: argparse.Namespace, environment: Mapping[str, str] | None = None)
     return FOUND if made.broken else 0
 
 
-def conform(given: argparse.Namespace, wire: Transport, deployment: Deployment, url: str) -> reports.Report:
+def conform(given: argparse.Namespace, wire: Transport, url: str) -> reports.Report:
     """The report on a server behind any transport.
 
     Raises:
@@ -68,11 +63,11 @@ def conform(given: argparse.Namespace, wire: Transport, deployment: Deployment, 
     begun_s = time.monotonic()
     base = "/" + given.base_path.strip("/") if given.base_path.strip("/") else ""
     model = given.model or _first_model(wire, f"{base}/models")
-    server = _formed(wire, base, deployment)
+    server = deployment_of(wire, base, given.profile)
     laws = chosen(all_laws(Cases(server)), given.only, given.skip)
     budget = Budget(given.requests, given.tokens)
     ask = Ask(wire, Target(model, base, server, given.seed), budget)
-    outcomes = run_laws(ask, laws, given.concurrency, _progress(len(laws)))
+    outcomes = run_laws(ask, laws, given.concurrency, _Progress(len(laws)))
     variable = given.key_env or (_KEY_VARIABLE if given.key else None)
     curl = CurlWriter(url, variable, str(given.ca) if given.ca else None, given.timeout)
     seconds = time.monotonic() - begun_s
@@ -104,14 +99,19 @@ def _first_model(wire: Transport, path: str) -> str:
     return name
 
 
-def _formed(wire: Transport, base: str, deployment: Deployment) -> Deployment:
-    """The deployment with the form of errors that the server has; some bounds go with it."""
+def deployment_of(wire: Transport, base: str, profile: Sequence[str]) -> Deployment:
+    """What the contract may ask about the server: its profile, and the form of its errors, which it is asked for."""
     error = read_error(wire.exchange(Sent("POST", base + CHAT.path, b"{}")))
-    nested = error is not None and error.nested
-    return Deployment(features=deployment.features, model_type=deployment.model_type, openai_form=nested)
+    return _profiled(profile, openai_form=error is not None and error.nested)
 
 
-class _progress:
+def _profiled(profile: Sequence[str], *, openai_form: bool) -> Deployment:
+    features = frozenset(name for name in profile if name not in MODEL_TYPES)
+    family = next((name for name in profile if name in MODEL_TYPES), "")
+    return Deployment(features=features, model_type=family, openai_form=openai_form)
+
+
+class _Progress:
     """Counts on the terminal, where there is one."""
 
     def __init__(self, laws: int) -> None:

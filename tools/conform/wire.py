@@ -177,7 +177,7 @@ class Wire:
 
     def _answer(self, line: _Line, sent: Sent, deadline_s: float) -> Got:
         """Write and read. What had come when something failed is kept beside the fault."""
-        got, body = Got(), bytearray()
+        got, body, heard = Got(), bytearray(), False
         try:
             try:
                 line.socket.settimeout(_left_s(deadline_s))
@@ -188,7 +188,9 @@ class Wire:
                 event = line.parser.next_event()
                 if event is h11.NEED_DATA:
                     line.socket.settimeout(_left_s(deadline_s))
-                    line.parser.receive_data(line.socket.recv(_READ_BYTES))
+                    data = line.socket.recv(_READ_BYTES)
+                    heard = heard or bool(data)
+                    line.parser.receive_data(data)
                 elif isinstance(event, h11.Response):
                     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
                     got = Got(event.status_code, headers)
@@ -205,8 +207,7 @@ class Wire:
         except TimeoutError:
             return _with(got, body, "timeout")
         except h11.RemoteProtocolError:
-            closed = not got.status and not body and not line.parser.trailing_data[0]
-            return _with(got, body, "connection" if closed else "malformed")
+            return _with(got, body, "malformed" if heard else "connection")
         except OSError:
             return _with(got, body, "connection")
 

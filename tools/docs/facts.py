@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tools.generate.fields import words
+from tools.docs.wording import ENGLISH, Wording
 from tools.generate.load import Where
 from tools.generate.shapes import Contract, Member, Shape, openai_shape
 
@@ -31,21 +31,20 @@ class Fact:
     where: Where
     """The schema that the description belongs to."""
 
-    @property
-    def sentences(self) -> str:
+    def sentences(self, say: Wording) -> str:
         """All but the meaning, in sentences."""
-        parts = [f"Allowed: {self.allowed}"]
+        parts = [say.allowed.format(self.allowed)]
         if self.openai_form:
-            parts.append(f"In OpenAI's form: {self.openai_form}")
-        parts.append("Required" if self.required else f"Default: {self.default or 'none'}")
-        parts.append("null counts as absent" if self.nullable else "null is refused")
-        return ". ".join([*parts, f"Source: {self.source}"]) + "."
+            parts.append(say.openai_form.format(self.openai_form))
+        parts.append(say.required if self.required else say.default.format(self.default or say.no_default))
+        parts.append(say.null_is_absent if self.nullable else say.null_is_refused)
+        return say.between.join([*parts, say.source.format(self.source)]) + say.end
 
 
-def facts(contract: Contract, request: str) -> list[Fact]:
+def facts(contract: Contract, request: str, say: Wording = ENGLISH) -> list[Fact]:
     """Every member below a request model, in the order of the spec; items of lists are part of their list."""
     return [
-        _fact(contract, pattern, member, shape)
+        _fact(contract, pattern, member, shape, say)
         for pattern, member, shape in contract.walk(request)
         if not pattern.endswith("[]")
     ]
@@ -58,29 +57,29 @@ def all_facts(contract: Contract) -> Iterator[tuple[str, list[Fact]]]:
             yield f"{operation.method.upper()} {operation.path}", facts(contract, operation.request)
 
 
-def _fact(contract: Contract, pattern: str, member: Member, shape: Shape) -> Fact:
+def _fact(contract: Contract, pattern: str, member: Member, shape: Shape, say: Wording) -> Fact:
     schema, where = contract.document.resolve(contract.document.at(member.where), member.where)
     default = schema.get("default")
     return Fact(
         path=pattern,
-        allowed=_words(shape),
-        openai_form=_words(openai_shape(shape)) if shape.openai_form else "",
+        allowed=_words(shape, say),
+        openai_form=_words(openai_shape(shape), say) if shape.openai_form else "",
         required=member.required,
         nullable=shape.nullable,
         default="" if default is None else _json(default),
-        source=_source(schema),
+        source=_source(schema, say),
         meaning=str(schema.get("description", "")),
         where=where,
     )
 
 
-def _words(shape: Shape) -> str:
+def _words(shape: Shape, say: Wording) -> str:
     """As error messages have it, with a pattern as code."""
-    return re.sub(r"(?<=that matches )\S+?(?=,? |$)", lambda found: f"`{found[0]}`", words(shape))
+    return re.sub(r"(?<=that matches )\S+?(?=,? |$)", lambda found: f"`{found[0]}`", say.words(shape))
 
 
-def _source(schema: dict[str, Any]) -> str:
-    source = schema.get("x-source") or "as its parts"
+def _source(schema: dict[str, Any], say: Wording) -> str:
+    source = schema.get("x-source") or say.as_its_parts
     return source if isinstance(source, str) else ", ".join(source)
 
 

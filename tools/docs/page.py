@@ -7,7 +7,6 @@ import re
 from handlers.pages.files import PAGES, Content
 
 _SCRIPT = re.compile(r'<script src="([^"]+)" defer></script>')
-_STYLE = re.compile(r'<link rel="stylesheet" href="([^"]+)">')
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
     "connect-src http://127.0.0.1:* http://localhost:*"
@@ -15,13 +14,16 @@ _POLICY = (
 """Nothing is fetched; a request that a reader tries may go to a server on the same machine."""
 
 
-def page() -> str:
+LANGUAGES = {"en": "/openapi.json", "zh": "/openapi.zh.json"}
+"""The contract in each language."""
+
+
+def page(language: str = "en") -> str:
     """The whole file, about 5 MB."""
-    html = _text("/docs")
-    html = _STYLE.sub(lambda found: f"<style>\n{_text('/' + found[1])}</style>", html)
+    html = _text("/docs").replace('lang="en"', f'lang="{language}"', 1)
     meta = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     html = html.replace("<title>", f"{meta}\n<title>", 1)
-    contract = f'<script type="application/json" id="contract">{_escaped(_text("/openapi.json"))}</script>'
+    contract = f'<script type="application/json" id="contract">{_escaped(_text(LANGUAGES[language]))}</script>'
     scripts = [f"<script>\n{_escaped(_text('/' + name))}\n</script>" for name in _SCRIPT.findall(html)]
     body, _, rest = _SCRIPT.sub("", html).partition("</body>")
     return "\n".join([body.rstrip(), contract, *scripts, "</body>" + rest])

@@ -13,25 +13,28 @@ from pathlib import Path
 from typing import Any
 
 from tools.contract.package import Package
+from tools.docs.chinese import texts
 from tools.docs.facts import facts
 from tools.docs.rule_text import markdown, rule_texts
 from tools.docs.table import folded
+from tools.docs.wording import ENGLISH, Wording
 from tools.generate.fields import words
 from tools.generate.load import Where
 from tools.generate.shapes import Contract, Shape, openai_shape
 
-GUIDE = "guide.md"
-"""Beside the spec: what a reader needs besides the single operations."""
 _INCLUDED = re.compile(r"^\{example: (\S+)\}$", re.MULTILINE)
 _LANGUAGES = {".sh": "sh", ".py": "python"}
-_EVENTS = "text/event-stream"
+_RULE_PLACES = {"x-rules", "x-validations"}
 
 
-def published(contract: Contract, package: Package, folder: Path) -> dict[str, Any]:
+def published(contract: Contract, package: Package, folder: Path, say: Wording = ENGLISH) -> dict[str, Any]:
     """The document as plain data; ``folder`` has the guide and the examples that it includes."""
     document: dict[str, Any] = copy.deepcopy(contract.document.data)
+    for where, text in list(texts(document)):
+        if not _RULE_PLACES & set(where):  # a rule's message is what the server says, in its own words
+            _at(document, where[:-1])[str(where[-1])] = say.text(text)
     info = document["info"]
-    info["description"] = f"{info['description'].rstrip()}\n\n{guide(folder)}"
+    info["description"] = f"{info['description'].rstrip()}\n\n{guide(folder, say)}"
     done: set[Where] = set()
     for operation in contract.operations:
         node = document["paths"][operation.path][operation.method]
@@ -39,25 +42,25 @@ def published(contract: Contract, package: Package, folder: Path) -> dict[str, A
             continue
         for _, _, shape in contract.walk(operation.request):
             _allow(contract, document, shape)
-        rows = facts(contract, operation.request)
-        rules = markdown(rule_texts(contract, package, operation.request))
-        node["description"] = "\n\n".join(filter(None, [node["description"].rstrip(), folded(rows), rules]))
+        rows = facts(contract, operation.request, say)
+        rules = markdown(rule_texts(contract, package, operation.request), say)
+        node["description"] = "\n\n".join(filter(None, [node["description"].rstrip(), folded(rows, say), rules]))
         for fact in rows:
             if fact.where not in done:
                 done.add(fact.where)
                 schema = _at(document, fact.where)
-                schema["description"] = f"{schema.get('description', '').rstrip()}\n\n{fact.sentences}".lstrip()
+                schema["description"] = f"{schema.get('description', '').rstrip()}\n\n{fact.sentences(say)}".lstrip()
     return document
 
 
-def guide(folder: Path) -> str:
+def guide(folder: Path, say: Wording = ENGLISH) -> str:
     """The guide with its examples in their places."""
 
     def included(found: re.Match[str]) -> str:
         path = folder / "examples" / found[1]
         return f"```{_LANGUAGES[path.suffix]}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
 
-    return _INCLUDED.sub(included, (folder / GUIDE).read_text(encoding="utf-8")).rstrip() + "\n"
+    return _INCLUDED.sub(included, (folder / say.guide).read_text(encoding="utf-8")).rstrip() + "\n"
 
 
 def dumped(document: dict[str, Any]) -> str:

@@ -10,14 +10,8 @@ from typing import Any
 from tools.contract.package import Judge, Package
 from tools.contract.search import Search
 from tools.contract.values import compress
+from tools.docs.wording import Wording
 from tools.generate.shapes import Contract, Rule
-
-_INTRODUCTION = """\
-### Rules
-
-When every member is allowed by itself, these rules are asked in this order. The first that is broken is the answer:
-422, its id as `code`, the first member in brackets as `param`. Each is shown with a request that passes and one that is
-refused for this rule alone."""
 
 
 @dataclass(frozen=True)
@@ -39,43 +33,45 @@ def rule_texts(contract: Contract, package: Package, request: str) -> list[RuleT
     ]
 
 
-def markdown(texts: list[RuleText]) -> str:
+def markdown(texts: list[RuleText], say: Wording) -> str:
     """The section about rules for an operation's description; empty where there are none."""
     if not texts:
         return ""
-    always = [_entry(text) for text in texts if not text.rule.profile]
-    profiles = [_entry(text) for text in texts if text.rule.profile]
-    title = f"<details>\n<summary>{len(profiles)} rules of deployment profiles, asked after these</summary>"
-    return "\n\n".join([_INTRODUCTION, *always, *([title, *profiles, "</details>"] if profiles else [])])
+    always = [_entry(text, say) for text in texts if not text.rule.profile]
+    profiles = [_entry(text, say) for text in texts if text.rule.profile]
+    title = f"<details>\n<summary>{say.profile_rules.format(len(profiles))}</summary>"
+    return "\n\n".join([say.rules, *always, *([title, *profiles, "</details>"] if profiles else [])])
 
 
-def _entry(text: RuleText) -> str:
+def _entry(text: RuleText, say: Wording) -> str:
     rule = text.rule
     blamed = ", ".join(f"`{name}`" for name in rule.fields)
-    lines = [f"**`{rule.id}`** [{blamed}]: {rule.message}.", *_conditions(rule)]
-    shown = [f"- passes: `{_shown(text.passes)}`", f"- refused: `{_shown(text.refused)}`"]
+    lines = [say.rule.format(rule.id, blamed, say.text(rule.message)), *_conditions(rule, say)]
+    shown = [
+        f"- {word}: `{_shown(body, say)}`" for word, body in ((say.passes, text.passes), (say.refused, text.refused))
+    ]
     return " ".join(lines) + "\n\n" + "\n".join(shown)
 
 
-def _conditions(rule: Rule) -> Iterator[str]:
+def _conditions(rule: Rule, say: Wording) -> Iterator[str]:
     profile = rule.profile
     names = [*profile.get("features", ()), *filter(None, [profile.get("model_type")])]
     if names:
-        yield f"*Only where the deployment declares {' and '.join(names)}.*"
+        yield say.profile.format(say.both.join(names))
     if rule.relaxable:
-        yield "*A deployment may relax it.*"
+        yield say.relaxable
 
 
-def _shown(value: Any) -> str:
-    return json.dumps(_written(value), ensure_ascii=False)
+def _shown(value: Any, say: Wording) -> str:
+    return json.dumps(_written(value, say), ensure_ascii=False)
 
 
-def _written(value: Any) -> Any:
+def _written(value: Any, say: Wording) -> Any:
     if isinstance(value, dict):
         if set(value) == {"repeat", "times"}:
-            return f"{value['repeat']} ... {value['times']} times"
-        return {key: _written(inner) for key, inner in value.items()}
-    return [_written(inner) for inner in value] if isinstance(value, list) else value
+            return say.times.format(value["repeat"], value["times"])
+        return {key: _written(inner, say) for key, inner in value.items()}
+    return [_written(inner, say) for inner in value] if isinstance(value, list) else value
 
 
 def _example(contract: Contract, rule: Rule, word: str) -> Any:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from tools.contract.corpus import build, dump
 from tools.contract.package import Package, load_package
+from tools.docs.chinese import OVERLAY, check_guides, chinese, translations
 from tools.docs.older import older
-from tools.docs.publish import GUIDE, dumped, published
+from tools.docs.publish import dumped, published
 from tools.docs.table import table
+from tools.docs.wording import ENGLISH
 from tools.generate.client import FOLDER as CLIENT
 from tools.generate.client import client_files
 from tools.generate.config import config_files
@@ -84,7 +86,7 @@ def generate_all(spec_path: Path) -> Output:
     if schema.is_file():
         more, beside["config.md"] = config_files(schema, files)
         files.update(more)
-    if (spec_path.parent / GUIDE).is_file():
+    if (spec_path.parent / ENGLISH.guide).is_file():
         files |= _for_readers(contract, package, spec_path.parent)
         beside["parameters.md"] = table(contract)
     return Output(files, beside, client)
@@ -92,8 +94,11 @@ def generate_all(spec_path: Path) -> Output:
 
 def _for_readers(contract: Contract, package: Package, folder: Path) -> dict[str, str]:
     document = published(contract, package, folder)
+    check_guides(folder, ENGLISH.guide)
+    translated = published(contract, package, folder, chinese(translations(contract.document, folder / OVERLAY)))
     return {
         "openapi.json": dumped(document),
+        "openapi.zh.json": dumped(translated),
         "openapi-3.0.json": dumped(older(document)),
     }
 

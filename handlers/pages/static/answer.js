@@ -65,9 +65,16 @@ export class Answer {
   choice(choice, said) {
     const index = String(choice.index);
     if (!this.choices.has(index)) {
-      const shown = { thinking: make("p", { class: "thinking" }), text: make("p", { class: "said" }), calls: make("pre", { class: "code calls" }), ended: make("p", { class: "hint" }) };
+      const shown = {
+        thinking: make("p", { class: "thinking" }),
+        text: make("p", { class: "said" }),
+        calls: make("pre", { class: "code calls" }),
+        ended: make("p", { class: "hint" }),
+      };
       const title = make("h4", {}, `Choice ${index}`);
-      this.places.text.append(make("div", { class: "choice" }, title, shown.thinking, shown.text, shown.calls, shown.ended));
+      this.places.text.append(
+        make("div", { class: "choice" }, title, shown.thinking, shown.text, shown.calls, shown.ended),
+      );
       this.choices.set(index, shown);
     }
     const shown = this.choices.get(index);

@@ -2,7 +2,14 @@
 
 import { parse, plain } from "./json.js";
 
-const KINDS = { string: "string", integer: "integer", number: "number", boolean: "boolean", array: "list", object: "object" };
+const KINDS = {
+  string: "string",
+  integer: "integer",
+  number: "number",
+  boolean: "boolean",
+  array: "list",
+  object: "object",
+};
 
 /** Reads the text of openapi.json. */
 export function readContract(text) {
@@ -37,7 +44,10 @@ class Contract {
     while (node && node.$ref) {
       const { $ref, ...rest } = node;
       beside = { ...rest, ...beside };
-      node = $ref.slice(2).split("/").reduce((found, key) => found[key.replace("~1", "/").replace("~0", "~")], this.document);
+      node = $ref
+        .slice(2)
+        .split("/")
+        .reduce((found, key) => found[key.replace("~1", "/").replace("~0", "~")], this.document);
     }
     return { ...node, ...beside };
   }
@@ -85,7 +95,11 @@ class Contract {
     }
     const types = [schema.type ?? []].flat();
     const branches = types.filter((type) => type !== "null").map((type) => this.branch(KINDS[type], schema, node));
-    return { ...about, nullable: !types.length || types.includes("null"), branches: branches.length ? branches : [{ kind: "any", limits: {} }] };
+    return {
+      ...about,
+      nullable: !types.length || types.includes("null"),
+      branches: branches.length ? branches : [{ kind: "any", limits: {} }],
+    };
   }
 
   branch(kind, schema, node) {

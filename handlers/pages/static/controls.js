@@ -20,15 +20,24 @@ export function styleOf(shape, optional) {
 /** A select of everything that the member may be. */
 export function wordsControl(shape, optional, value, set, attributes) {
   const [branch] = shape.branches;
-  const known = branch.kind === "boolean" ? ("const" in branch.limits ? [branch.limits.const] : [true, false]) : textsOf(branch.limits);
+  const known =
+    branch.kind === "boolean"
+      ? "const" in branch.limits
+        ? [branch.limits.const]
+        : [true, false]
+      : textsOf(branch.limits);
   const values = [...(optional ? [ABSENT] : []), ...known, ...(shape.nullable ? [null] : [])];
   if (!values.includes(value)) values.push(value);
   const text = (one) => (one === ABSENT ? "not sent" : typeof one === "string" ? one : print(one));
   const change = (event) => set(values[Number(event.target.value)]);
-  return choice({ ...attributes, change }, values.map((one, index) => [String(index), text(one)]), String(values.indexOf(value)));
+  return choice(
+    { ...attributes, change },
+    values.map((one, index) => [String(index), text(one)]),
+    String(values.indexOf(value)),
+  );
 }
 
-/** A line for a number: empty is not sent, `null` is null, and what is no number stays a text, which the rules refuse. */
+/** A line for a number: empty is not sent, `null` is null; what is no number stays a text, which the rules refuse. */
 export function numberControl(shape, optional, value, set, attributes) {
   const read = (text) => {
     if (text.trim() === "") return optional ? ABSENT : "";
@@ -76,5 +85,9 @@ export function jsonControl(value, set, attributes) {
   };
   const shown = typeof value === "string" ? value : print(value, 2);
   const rows = String(Math.min(12, shown.split("\n").length + 1));
-  return make("textarea", { ...attributes, class: "code", rows, spellcheck: "false", input: (event) => set(read(event.target.value)) }, shown);
+  return make(
+    "textarea",
+    { ...attributes, class: "code", rows, spellcheck: "false", input: (event) => set(read(event.target.value)) },
+    shown,
+  );
 }

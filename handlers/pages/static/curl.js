@@ -7,7 +7,12 @@ export function quoted(text) {
 
 /** The command. The key itself is not written down: the shell takes it from the variable API_KEY. */
 export function curlOf({ method, url, headers, body, streams, keyed }) {
-  const words = ["curl", ...(streams ? ["--no-buffer"] : []), ...(method === "GET" || body !== null ? [] : ["-X", method]), quoted(url)];
+  const words = [
+    "curl",
+    ...(streams ? ["--no-buffer"] : []),
+    ...(method === "GET" || body !== null ? [] : ["-X", method]),
+    quoted(url),
+  ];
   const lines = [words.join(" ")];
   for (const [name, value] of headers) lines.push(`-H ${quoted(`${name}: ${value}`)}`);
   if (keyed) lines.push('-H "Authorization: Bearer $API_KEY"');

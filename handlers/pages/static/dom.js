@@ -5,7 +5,8 @@ export function make(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name, value);
-    else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value === true ? "" : value);
+    else if (value !== false && value !== null && value !== undefined)
+      made.setAttribute(name, value === true ? "" : value);
   }
   made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
   return made;
@@ -13,7 +14,11 @@ export function make(tag, attributes = {}, ...children) {
 
 /** A select with options as [value, text]. */
 export function choice(attributes, options, chosen) {
-  const made = make("select", attributes, options.map(([value, text]) => make("option", { value }, text)));
+  const made = make(
+    "select",
+    attributes,
+    options.map(([value, text]) => make("option", { value }, text)),
+  );
   made.value = chosen;
   return made;
 }

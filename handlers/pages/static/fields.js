@@ -1,4 +1,4 @@
-// Judges the members of a request one by one, in the order of the contract: each fault with its path, code and a sentence.
+// Judges the members of a request one by one, in the contract's order: each fault with its path, code and a sentence.
 
 import { limitsOf, textsOf } from "./contract.js";
 import { print } from "./json.js";
@@ -7,7 +7,10 @@ const SHOWN = 100;
 
 /** A path as errors name it: messages[0].role. */
 export function pathText(path) {
-  return path.map((key) => (typeof key === "number" ? `[${key}]` : `.${key}`)).join("").replace(/^\./, "");
+  return path
+    .map((key) => (typeof key === "number" ? `[${key}]` : `.${key}`))
+    .join("")
+    .replace(/^\./, "");
 }
 
 /** Whether a value has a JSON type; a whole number with a point is an integer. */
@@ -16,7 +19,10 @@ export function isKind(value, kind) {
   if (kind === "list") return Array.isArray(value);
   if (kind === "object") return value instanceof Map;
   if (kind === "number") return typeof value === "number" || typeof value === "bigint";
-  if (kind === "integer") return typeof value === "bigint" || (typeof value === "number" && (Number.isInteger(value) || !Number.isFinite(value)));
+  if (kind === "integer")
+    return (
+      typeof value === "bigint" || (typeof value === "number" && (Number.isInteger(value) || !Number.isFinite(value)))
+    );
   return value !== null;
 }
 
@@ -27,7 +33,11 @@ export function fieldFaults(model, value, facts, path = []) {
     const at = [...path, member.name];
     if (value.has(member.name)) faults.push(...shapeFaults(member.shape, value.get(member.name), facts, at));
     else if (member.required) {
-      faults.push({ path: at, code: "missing", message: `${pathText(at)} is required and was not sent; send ${allowedOf(member.shape, facts)}` });
+      faults.push({
+        path: at,
+        code: "missing",
+        message: `${pathText(at)} is required and was not sent; send ${allowedOf(member.shape, facts)}`,
+      });
     }
   }
   if (!faults.length) {
@@ -40,14 +50,17 @@ export function fieldFaults(model, value, facts, path = []) {
 }
 
 function shapeFaults(shape, value, facts, path) {
-  const wrong = (code) => [{ path, code, message: `${pathText(path)} was given ${shown(value)}; it must be ${allowedOf(shape, facts)}` }];
+  const wrong = (code) => [
+    { path, code, message: `${pathText(path)} was given ${shown(value)}; it must be ${allowedOf(shape, facts)}` },
+  ];
   if (value === null) return shape.nullable ? [] : wrong("wrong_type");
   const branch = shape.branches.find((one) => one.kind === "any" || isKind(value, one.kind));
   if (!branch) return wrong("wrong_type");
   const limits = limitsOf(shape, branch, facts);
   const code = CHECKS[branch.kind]?.(value, limits);
   if (code) return wrong(code);
-  if (branch.kind === "list" && branch.items) return value.flatMap((item, index) => shapeFaults(branch.items, item, facts, [...path, index]));
+  if (branch.kind === "list" && branch.items)
+    return value.flatMap((item, index) => shapeFaults(branch.items, item, facts, [...path, index]));
   return branch.model ? fieldFaults(branch.model, value, facts, path) : [];
 }
 
@@ -71,8 +84,13 @@ const CHECKS = {
     const { minimum, exclusiveMinimum, maximum, exclusiveMaximum } = limits;
     const banned = limits.not?.enum ?? ("const" in (limits.not ?? {}) ? [limits.not.const] : []);
     const outside =
-      value < minimum || value <= exclusiveMinimum || value > maximum || value >= exclusiveMaximum ||
-      value === Infinity || value === -Infinity || banned.some((one) => one == value); // exact between BigInt and Number
+      value < minimum ||
+      value <= exclusiveMinimum ||
+      value > maximum ||
+      value >= exclusiveMaximum ||
+      value === Infinity ||
+      value === -Infinity ||
+      banned.some((one) => one == value); // exact between BigInt and Number
     return outside ? "out_of_range" : "";
   },
   boolean(value, limits) {
@@ -86,9 +104,13 @@ const CHECKS = {
 
 /** Members that the contract does not know, an object's own first; objects of the client's own are left out. */
 export function unknownPaths(model, value, path = []) {
-  const own = model.freeForm ? [] : [...value.keys()].filter((key) => !model.members.has(key)).map((key) => [...path, key]);
+  const own = model.freeForm
+    ? []
+    : [...value.keys()].filter((key) => !model.members.has(key)).map((key) => [...path, key]);
   const below = [...model.members.values()].flatMap((member) => {
-    return objectsIn(member.shape, value.get(member.name), [...path, member.name]).flatMap((found) => unknownPaths(found.model, found.value, found.path));
+    return objectsIn(member.shape, value.get(member.name), [...path, member.name]).flatMap((found) =>
+      unknownPaths(found.model, found.value, found.path),
+    );
   });
   return [...own, ...below];
 }

@@ -1,11 +1,19 @@
-// The form of a request, made from the contract: members, lists, objects inside each other, and what is wrong with them.
+// The form of a request, made from the contract: members, lists, objects in objects, and what is wrong with them.
 
 import { ABSENT, jsonControl, numberControl, styleOf, textControl, wordsControl } from "./controls.js";
 import { choice, make } from "./dom.js";
 import { isKind, pathText } from "./fields.js";
 import { startOf } from "./start.js";
 
-const KIND_NAMES = { string: "text", integer: "number", number: "number", boolean: "true or false", list: "list", object: "object", any: "JSON" };
+const KIND_NAMES = {
+  string: "text",
+  integer: "number",
+  number: "number",
+  boolean: "true or false",
+  list: "list",
+  object: "object",
+  any: "JSON",
+};
 
 /** Shows a request in an element, and calls back whenever its value has changed. */
 export class Form {
@@ -33,7 +41,9 @@ export class Form {
   blame(faults) {
     for (const note of this.place.querySelectorAll(".fault")) note.textContent = "";
     for (const control of this.place.querySelectorAll("[aria-invalid]")) control.removeAttribute("aria-invalid");
-    for (const [fault, path] of faults.flatMap((fault) => (fault.fields ?? [fault.path]).map((path) => [fault, path]))) {
+    for (const [fault, path] of faults.flatMap((fault) =>
+      (fault.fields ?? [fault.path]).map((path) => [fault, path]),
+    )) {
       const row = this.rowOf(path);
       if (!row) continue;
       const note = row.querySelector(":scope > .fault");
@@ -71,7 +81,11 @@ export class Form {
       value.set(member.name, startOf(member.shape.branches[0]));
       this.redraw();
     };
-    return make("div", { class: "adder" }, choice({ id, "aria-label": `Add a member to ${pathText(path)}`, change }, options, ""));
+    return make(
+      "div",
+      { class: "adder" },
+      choice({ id, "aria-label": `Add a member to ${pathText(path)}`, change }, options, ""),
+    );
   }
 
   row(member, container, path) {
@@ -83,7 +97,18 @@ export class Form {
     };
     const allowed = this.facts.openai_form ? shape.openaiAllowed : shape.allowed;
     return this.rowAround(path, member.name, shape, !member.required, get, set, [
-      make("details", { class: "hint" }, make("summary", { id: `hint:${pathText(path)}` }, allowed, shape.deprecated ? "; deprecated" : "", member.required ? "; required" : ""), make("p", {}, shape.description.split("\n\n")[0])),
+      make(
+        "details",
+        { class: "hint" },
+        make(
+          "summary",
+          { id: `hint:${pathText(path)}` },
+          allowed,
+          shape.deprecated ? "; deprecated" : "",
+          member.required ? "; required" : "",
+        ),
+        make("p", {}, shape.description.split("\n\n")[0]),
+      ),
     ]);
   }
 
@@ -102,23 +127,40 @@ export class Form {
     let body = [];
     let control;
     if (style === "words") control = wordsControl(shape, optional, value, put, attributes);
-    else if (style === "number" && (value === null || value === ABSENT || typeof value !== "object")) control = numberControl(shape, optional, value, put, attributes);
-    else if (style === "text" && typeof value === "string") control = textControl(branch.limits, value, put, attributes);
+    else if (style === "number" && (value === null || value === ABSENT || typeof value !== "object"))
+      control = numberControl(shape, optional, value, put, attributes);
+    else if (style === "text" && typeof value === "string")
+      control = textControl(branch.limits, value, put, attributes);
     else [control, body] = this.parts(shape, optional, value, set, path, attributes);
-    return make("div", { class: "row", id: `row:${name}` }, make("div", { class: "line" }, head, control, beside), ...notes, make("p", { class: "fault", id: `fault:${name}` }), ...body);
+    return make(
+      "div",
+      { class: "row", id: `row:${name}` },
+      make("div", { class: "line" }, head, control, beside),
+      ...notes,
+      make("p", { class: "fault", id: `fault:${name}` }),
+      ...body,
+    );
   }
 
   /** First the kind of the value, then the value. */
   parts(shape, optional, value, set, path, attributes) {
     const name = pathText(path);
     const kinds = shape.branches.map((branch, index) => [String(index), KIND_NAMES[branch.kind]]);
-    const options = [...(optional ? [["absent", "not sent"]] : []), ...kinds, ...(shape.nullable ? [["null", "null"]] : [])];
-    const index = value === ABSENT || value === null ? -1 : shape.branches.findIndex((branch) => branch.kind === "any" || isKind(value, branch.kind));
+    const options = [
+      ...(optional ? [["absent", "not sent"]] : []),
+      ...kinds,
+      ...(shape.nullable ? [["null", "null"]] : []),
+    ];
+    const index =
+      value === ABSENT || value === null
+        ? -1
+        : shape.branches.findIndex((branch) => branch.kind === "any" || isKind(value, branch.kind));
     const chosen = value === ABSENT ? "absent" : value === null ? "null" : String(index);
     if (index < 0 && value !== ABSENT && value !== null) options.push(["-1", "something else"]);
     const change = (event) => {
       const picked = event.target.value;
-      if (picked !== "-1") set(picked === "absent" ? ABSENT : picked === "null" ? null : startOf(shape.branches[Number(picked)]));
+      if (picked !== "-1")
+        set(picked === "absent" ? ABSENT : picked === "null" ? null : startOf(shape.branches[Number(picked)]));
       this.redraw();
     };
     const select = choice({ ...attributes, change }, options, chosen);
@@ -133,7 +175,8 @@ export class Form {
     const attributes = { id: `in:${name}`, "aria-label": name, "aria-describedby": `hint:${name} fault:${name}` };
     if (branch.kind === "string") return textControl(branch.limits, value, put, attributes);
     if (branch.kind === "list") return this.list(branch, value, path, name);
-    if (branch.model) return make("fieldset", {}, make("legend", {}, name), ...this.members(branch.model, value, path, false));
+    if (branch.model)
+      return make("fieldset", {}, make("legend", {}, name), ...this.members(branch.model, value, path, false));
     return jsonControl(value, put, attributes);
   }
 
@@ -145,11 +188,21 @@ export class Form {
         this.redraw();
         document.getElementById(`more:${name}`)?.focus();
       };
-      const button = make("button", { type: "button", class: "small", "aria-label": `Remove ${pathText(at)}`, click: remove }, "Remove");
+      const button = make(
+        "button",
+        { type: "button", class: "small", "aria-label": `Remove ${pathText(at)}`, click: remove },
+        "Remove",
+      );
       const { items } = branch;
       const only = items.branches.length === 1 && items.branches[0].model && item instanceof Map;
       if (only) {
-        const inner = make("fieldset", {}, make("legend", {}, pathText(at)), ...this.members(items.branches[0].model, item, at, false), button);
+        const inner = make(
+          "fieldset",
+          {},
+          make("legend", {}, pathText(at)),
+          ...this.members(items.branches[0].model, item, at, false),
+          button,
+        );
         return make("div", { class: "item", id: `row:${pathText(at)}` }, inner, make("p", { class: "fault" }));
       }
       const put = (inner) => {
@@ -161,7 +214,12 @@ export class Form {
       value.push(startOf(branch.items.branches[0]));
       this.redraw();
     };
-    return make("div", { class: "list" }, ...rows, make("button", { type: "button", class: "small", id: `more:${name}`, click: add }, `Add to ${name}`));
+    return make(
+      "div",
+      { class: "list" },
+      ...rows,
+      make("button", { type: "button", class: "small", id: `more:${name}`, click: add }, `Add to ${name}`),
+    );
   }
 
   redraw() {

@@ -4,7 +4,11 @@ const DEEPEST = 400;
 const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?/y;
 const PLAIN = /[^"\\\u0000-\u001f]+/y;
 const SPACE = /[ \t\n\r]*/y;
-const WORDS = [["true", true], ["false", false], ["null", null]];
+const WORDS = [
+  ["true", true],
+  ["false", false],
+  ["null", null],
+];
 const ESCAPES = { '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 
 /** Why a text is no JSON that the server reads; `at` counts UTF-16 units. */
@@ -34,7 +38,10 @@ class Reader {
 
   fail(reason) {
     const before = this.text.slice(0, this.at).split("\n");
-    throw new JsonError(`This is not valid JSON: ${reason} (line ${before.length}, column ${before.at(-1).length + 1})`, this.at);
+    throw new JsonError(
+      `This is not valid JSON: ${reason} (line ${before.length}, column ${before.at(-1).length + 1})`,
+      this.at,
+    );
   }
 
   match(pattern) {
@@ -108,7 +115,8 @@ class Reader {
       const found = this.match(PLAIN);
       if (found) parts.push(found[0]);
       if (this.next('"')) break;
-      if (!this.next("\\")) this.fail(this.at < this.text.length ? "a control character stands in a string" : "a string has no end");
+      if (!this.next("\\"))
+        this.fail(this.at < this.text.length ? "a control character stands in a string" : "a string has no end");
       parts.push(this.escape());
     }
     const made = parts.join("");

@@ -28,8 +28,12 @@ class Play {
 
   /** Fill the page and listen. */
   start() {
-    const offered = [...this.contract.operations.values()].filter((one) => one.plane !== "management" && !NOT_HERE.has(one.id));
-    at("endpoint").append(...offered.map((one) => make("option", { value: one.id }, `${one.method} ${one.path} - ${one.summary}`)));
+    const offered = [...this.contract.operations.values()].filter(
+      (one) => one.plane !== "management" && !NOT_HERE.has(one.id),
+    );
+    at("endpoint").append(
+      ...offered.map((one) => make("option", { value: one.id }, `${one.method} ${one.path} - ${one.summary}`)),
+    );
     at("endpoint").addEventListener("change", () => this.choose());
     at("example").addEventListener("change", () => this.begin());
     at("key").addEventListener("change", () => this.learn());
@@ -53,9 +57,12 @@ class Play {
     const known = answer?.ok ? await answer.json() : null;
     this.deployment = known ?? PLAIN;
     const features = [...this.deployment.features, this.deployment.model_type].filter(Boolean);
+    const rules = features.length ? [`with the rules of ${features.join(", ")}`] : [];
     at("facts").textContent = known
-      ? `This deployment serves ${known.model}${features.length ? ` with the rules of ${features.join(", ")}` : ""}${known.openai_form ? ", in OpenAI's form" : ""}.`
-      : answer?.status === 401 ? "This deployment needs an API key; its own rules are known once there is one." : "What this deployment's rules are is not known.";
+      ? `This deployment serves ${[known.model, ...rules, ...(known.openai_form ? ["in OpenAI's form"] : [])].join(", ")}.`
+      : answer?.status === 401
+        ? "This deployment needs an API key; its own rules are known once there is one."
+        : "What this deployment's rules are is not known.";
     for (const tick of at("features").querySelectorAll("input")) {
       tick.disabled = features.includes(tick.value);
       tick.checked = tick.checked || tick.disabled;
@@ -79,8 +86,17 @@ class Play {
     const rules = Object.values(this.contract.document.components["x-rules"]);
     const features = new Set(rules.flatMap((rule) => rule.profile?.features ?? []));
     const types = new Set(rules.map((rule) => rule.profile?.model_type).filter(Boolean));
-    const tick = (name, kind) => make("label", {}, make("input", { type: "checkbox", value: name, "data-kind": kind, change: () => this.changed() }), ` ${name}`);
-    at("features").append(...[...features].map((name) => tick(name, "feature")), ...[...types].map((name) => tick(name, "type")));
+    const tick = (name, kind) =>
+      make(
+        "label",
+        {},
+        make("input", { type: "checkbox", value: name, "data-kind": kind, change: () => this.changed() }),
+        ` ${name}`,
+      );
+    at("features").append(
+      ...[...features].map((name) => tick(name, "feature")),
+      ...[...types].map((name) => tick(name, "type")),
+    );
   }
 
   /** What the rules ask about: this deployment, and what is ticked. */
@@ -88,20 +104,40 @@ class Play {
     const ticked = [...at("features").querySelectorAll("input:checked")];
     const features = ticked.filter((tick) => tick.dataset.kind === "feature").map((tick) => tick.value);
     const type = ticked.find((tick) => tick.dataset.kind === "type")?.value;
-    return { ...this.deployment, features: [...new Set([...this.deployment.features, ...features])], model_type: type ?? this.deployment.model_type };
+    return {
+      ...this.deployment,
+      features: [...new Set([...this.deployment.features, ...features])],
+      model_type: type ?? this.deployment.model_type,
+    };
   }
 
   choose() {
     this.operation = this.contract.operations.get(at("endpoint").value);
     const { examples, model } = this.operation;
-    at("example").replaceChildren(make("option", { value: "" }, "the smallest request"), ...examples.map((example, index) => make("option", { value: String(index) }, example.summary)));
+    at("example").replaceChildren(
+      make("option", { value: "" }, "the smallest request"),
+      ...examples.map((example, index) => make("option", { value: String(index) }, example.summary)),
+    );
     at("example-row").hidden = !model;
     const inPath = this.operation.parameters.filter((parameter) => parameter.in === "path");
-    at("path-parameters").replaceChildren(...inPath.map((parameter) => {
-      const id = `path:${parameter.name}`;
-      const input = make("input", { id, type: "text", autocomplete: "off", "data-name": parameter.name, input: () => this.showCurl() });
-      return make("div", { class: "row" }, make("div", { class: "line" }, make("label", { class: "name", for: id }, `{${parameter.name}}`), input), make("p", { class: "hint" }, parameter.description));
-    }));
+    at("path-parameters").replaceChildren(
+      ...inPath.map((parameter) => {
+        const id = `path:${parameter.name}`;
+        const input = make("input", {
+          id,
+          type: "text",
+          autocomplete: "off",
+          "data-name": parameter.name,
+          input: () => this.showCurl(),
+        });
+        return make(
+          "div",
+          { class: "row" },
+          make("div", { class: "line" }, make("label", { class: "name", for: id }, `{${parameter.name}}`), input),
+          make("p", { class: "hint" }, parameter.description),
+        );
+      }),
+    );
     this.begin();
   }
 
@@ -153,12 +189,26 @@ class Play {
       const row = this.form.rowOf(fault.path);
       const go = () => row.querySelector("input, select, textarea, button")?.focus();
       const name = pathText(fault.path) || "the body";
-      return make("li", {}, row ? make("button", { type: "button", class: "link", click: go }, name) : name, `: ${fault.message} `, make("code", {}, fault.code));
+      return make(
+        "li",
+        {},
+        row ? make("button", { type: "button", class: "link", click: go }, name) : name,
+        `: ${fault.message} `,
+        make("code", {}, fault.code),
+      );
     });
     const more = faults.length > MOST_SHOWN ? make("li", {}, `and ${faults.length - MOST_SHOWN} more`) : null;
-    const count = faults.length === 1 ? "The contract refuses this request:" : `The contract refuses this request for ${faults.length} reasons:`;
+    const count =
+      faults.length === 1
+        ? "The contract refuses this request:"
+        : `The contract refuses this request for ${faults.length} reasons:`;
     const said = JSON.stringify(faults.map((fault) => [fault.path, fault.message]));
-    if (said !== this.said) at("verdict").replaceChildren(...(faults.length ? [make("p", { class: "bad" }, count), make("ul", {}, list, more)] : [make("p", { class: "good" }, "The contract allows this request.")]));
+    if (said !== this.said)
+      at("verdict").replaceChildren(
+        ...(faults.length
+          ? [make("p", { class: "bad" }, count), make("ul", {}, list, more)]
+          : [make("p", { class: "good" }, "The contract allows this request.")]),
+      );
     this.said = said; // a status that does not change is not read out again
     at("send").textContent = faults.length ? "Send anyway" : "Send";
     at("short").textContent = faults.length ? `${faults.length} to mend` : "allowed";
@@ -172,7 +222,9 @@ class Play {
 
   /** Method, address, headers and body as they are sent. */
   request() {
-    const filled = this.operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(at(`path:${name}`)?.value ?? ""));
+    const filled = this.operation.path.replace(/\{(\w+)\}/g, (_, name) =>
+      encodeURIComponent(at(`path:${name}`)?.value ?? ""),
+    );
     const headers = this.operation.model ? [["Content-Type", "application/json"]] : [];
     if (at("req-id").value) headers.push(["req-id", at("req-id").value]);
     const body = this.operation.model ? at("raw").value : null;
@@ -194,7 +246,14 @@ class Play {
     at("status").scrollIntoView({ block: "nearest" });
     at("stop").disabled = false;
     try {
-      await answer.read(await fetch(url, { method, headers: [...headers, ...Object.entries(this.keyHeader())], body, signal: abort.signal }));
+      await answer.read(
+        await fetch(url, {
+          method,
+          headers: [...headers, ...Object.entries(this.keyHeader())],
+          body,
+          signal: abort.signal,
+        }),
+      );
     } catch (error) {
       if (this.abort === abort) answer.end(error.name === "AbortError" ? "Stopped." : `No answer: ${error.message}`);
     }

@@ -25,7 +25,10 @@ export class Rules {
   /** Whether an expression holds for an object. Throws where it cannot be evaluated: a fault of the contract. */
   holds(expression, self, facts) {
     if (!this.plans.has(expression)) this.plans.set(expression, plan(ENVIRONMENT, parse(expression)));
-    const found = this.plans.get(expression)({ self, server: { features: facts.features, model_type: facts.model_type } });
+    const found = this.plans.get(expression)({
+      self,
+      server: { features: facts.features, model_type: facts.model_type },
+    });
     if (isCelError(found)) throw new Error(`${expression}: ${found.message}`);
     return found;
   }
@@ -46,7 +49,15 @@ export class Rules {
       const relaxed = rule.relaxable && facts.relaxed_rules.includes(rule.id);
       return !relaxed && !this.holds(rule.rule, self, facts);
     });
-    return [...inner, ...own.map((rule) => ({ path: [...path, ...rule.fields[0].split(".")], code: rule.id, message: rule.message, fields: rule.fields.map((name) => [...path, ...name.split(".")]) }))];
+    return [
+      ...inner,
+      ...own.map((rule) => ({
+        path: [...path, ...rule.fields[0].split(".")],
+        code: rule.id,
+        message: rule.message,
+        fields: rule.fields.map((name) => [...path, ...name.split(".")]),
+      })),
+    ];
   }
 
   /** A copy of a request as the server takes it: null is absent, and the contract's normalisations are done. */
@@ -56,9 +67,13 @@ export class Rules {
       const given = made.get(step.field);
       if (step.kind === "empty-is-null" && given?.length === 0) made.delete(step.field);
       if (step.kind === "drop-outside-int32" && given) {
-        made.set(step.field, given.map((number) => BigInt(number)).filter((number) => -INT32 <= number && number < INT32));
+        made.set(
+          step.field,
+          given.map((number) => BigInt(number)).filter((number) => -INT32 <= number && number < INT32),
+        );
       }
-      if (step.kind === "set-when" && this.holds(step.when, toCel(model, made), facts)) made.set(step.field, step.value);
+      if (step.kind === "set-when" && this.holds(step.when, toCel(model, made), facts))
+        made.set(step.field, step.value);
     }
     return made;
   }

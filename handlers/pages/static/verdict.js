@@ -32,7 +32,12 @@ export class Judge {
     if (faults.length) return faults;
     if (facts.strict_unknown) {
       const unknown = unknownPaths(model, value);
-      if (unknown.length) return unknown.map((path) => ({ path, code: "unknown_field", message: `${pathText(path)} is not a field of this API` }));
+      if (unknown.length)
+        return unknown.map((path) => ({
+          path,
+          code: "unknown_field",
+          message: `${pathText(path)} is not a field of this API`,
+        }));
     }
     return this.rules.broken(model, value, facts);
   }

@@ -127,7 +127,7 @@ LAWS: Final[list[Law]] = [
     *both("beams.order", "Beams come best first, by logprob per token.", "use_beam_search", _beam_order,
           ("beams", "logprobs", "stream")),
     *both("beams.one", "A beam search of width 1 is greedy.", "use_beam_search", _one_beam,
-          ("beams", "greedy", "weights")),
+          ("beams", "greedy")),
     *both("beams.fixed", "temperature, top_k, top_p and seed do nothing to a beam search.", "use_beam_search",
           _beams_fixed, ("beams", "seed", "top_k", "top_p")),
 ]  # fmt: skip

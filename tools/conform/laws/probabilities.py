@@ -90,7 +90,7 @@ def _disorder(side: Side, token: Token) -> str | None:
     others = token.top[1:] if side is COMPLETIONS else token.top
     if any(before.logprob < after.logprob - 1e-9 for before, after in pairwise(others)):
         return f"candidates do not descend: {[one.logprob for one in others]}"
-    own = [one for one in token.top if one.text == token.text]
+    own = [one for one in token.top if (one.text, one.raw) == (token.text, token.raw)]
     if own and min(abs(one.logprob - token.logprob) for one in own) > 1e-6:
         return f"the chosen token's logprob is {token.logprob}, among the candidates {own[0].logprob}"
     if side is CHAT and token.top and token.logprob > token.top[-1].logprob + 1e-6 and not own:
@@ -166,10 +166,9 @@ def _raw_first(ask: Ask, side: Side) -> Iterator[Finding]:
     """One token, drawn under different sampling fields: its candidates are the same."""
     first = {"max_tokens": 1, "seed": 4, **side.logprobs(side.most_top)}
     plain = ask.reply(side, **first, temperature=1.0)
-    variants: list[dict[str, Any]] = [{"temperature": 0.5}, {"temperature": 2.0}]
-    if not ask.is_mock:
-        variants += [{"temperature": 0}, {"temperature": 1.0, "top_k": 3}, {"temperature": 1.0, "top_p": 0.3}]
-        variants += [{"temperature": 1.0, name: 1.9} for name in ("repetition_penalty", "presence_penalty")]
+    variants: list[dict[str, Any]] = [{"temperature": 0.5}, {"temperature": 2.0}, {"temperature": 0}]
+    variants += [{"temperature": 1.0, "top_k": 3}, {"temperature": 1.0, "top_p": 0.3}]
+    variants += [{"temperature": 1.0, name: 1.9} for name in ("repetition_penalty", "presence_penalty")]
     for fields in variants:
         if any(ask.lacks(side, name) for name in fields if name != "temperature"):
             continue

@@ -40,9 +40,9 @@ def base(ask: Ask, side: Side) -> Base:
     if ask.lacks(side, "logprobs") is None:
         shown, place = ask.reply(side, **fields, **side.logprobs(0)).only, 0
         for token in shown.tokens:
-            if not text.startswith(token.text, place):
+            if token.offset is None and not text.startswith(token.text, place):
                 break  # a token that is no whole character: where the next one begins is not known
-            starts.append(place)
+            starts.append(place if token.offset is None else token.offset)
             place += len(token.text)
     return Base(reply, text, tuple(starts))
 
@@ -152,13 +152,8 @@ def _last(ask: Ask, side: Side) -> Iterator[Finding]:
     found = base(ask, side)
     if not found.starts:
         raise Skip("nothing shows where tokens begin")
-    for place in range(2, len(found.starts) - 1):
-        start, end = found.starts[place] - 2, found.starts[place + 1]
-        stop = found.text[start:end]
-        if end - start > 2 and found.text.index(stop) == start:
-            break
-    else:
-        raise Skip("the text repeats itself from its beginning")
+    place, start = _completed(found)
+    stop = found.text[start : found.starts[place + 1]]
     for fields in ({}, {"stream": True}):
         reply = _stopped(ask, side, [stop], max_tokens=place + 1, **fields)
         if (wrong := _differs(reply, stop, found.text[:start], side)) is not None:
@@ -168,6 +163,19 @@ def _last(ask: Ask, side: Side) -> Iterator[Finding]:
                 f"the token that completes the stop string is the {place + 1}th, {reply.completion_tokens} are counted",
                 (reply.exchange,),
             )
+
+
+def _completed(found: Base) -> tuple[int, int]:
+    """A token that completes a text which does not appear before: its place, and where that text begins.
+
+    Raises Skip where there is none.
+    """
+    for back in (2, 4, 8):
+        for place in range(2, len(found.starts) - 1):
+            start, end = found.starts[place] - back, found.starts[place + 1]
+            if start >= 0 and end - start > back and found.text.index(found.text[start:end]) == start:
+                return place, start
+    raise Skip("the text repeats itself from its beginning")
 
 
 def _choices(ask: Ask, side: Side) -> Iterator[Finding]:
