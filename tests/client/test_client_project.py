@@ -51,6 +51,37 @@ def test_refused(mindspec_mock):
     assert (done.returncode, " 1 passed in " in done.stdout) == (0, True), done.stdout + done.stderr
 
 
+def test_a_script_of_the_ini_is_what_the_mock_answers_by(project: Project) -> None:
+    """A file from the project's root, named in the ini; the mock, whose folder is another, finds it."""
+    project.write(
+        {
+            "answers.yaml": "rules:\n- reply: {content: as the script says}\n",
+            "tests/script_check.py": """
+def test_answered(mindspec_mock):
+    import json, urllib.request
+    chat = {"model": mindspec_mock.model, "messages": [{"role": "user", "content": "x"}]}
+    kind = {"Content-Type": "application/json"}
+    body = json.dumps(chat).encode()
+    request = urllib.request.Request(f"{mindspec_mock.base_url}/chat/completions", body, kind)
+    with urllib.request.urlopen(request) as answer:
+        assert json.load(answer)["choices"][0]["message"]["content"] == "as the script says"
+""",
+        }
+    )
+    options = ("-p", "no:cacheprovider", "-o", "mindspec_script=answers.yaml", "-o", "mindspec_options=")
+    done = project.run("pytest", "tests/script_check.py", *options)
+    assert (done.returncode, " 1 passed in " in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_a_server_that_runs_is_used_instead_of_a_mock(project: Project) -> None:
+    """The variable names it; nothing is started, so a command that is not there does not matter."""
+    check = "def test_url(mindspec_mock):\n    assert mindspec_mock.base_url == 'http://127.0.0.1:9/v1'\n"
+    project.write({"tests/url_check.py": check})
+    words = ("tests/url_check.py", "-p", "no:cacheprovider", "-o", "mindspec_command=no-such-mindspec")
+    done = project.run("pytest", *words, MINDSPEC_URL="http://127.0.0.1:9")
+    assert (done.returncode, " 1 passed in " in done.stdout) == (0, True), done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "last"),
     [

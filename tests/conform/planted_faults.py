@@ -277,6 +277,8 @@ PLANTED: Final[dict[str, Fault | dict[str, Fault]]] = {
     "service.unfit-req-id": Fault(raw=_header_id),
     "service.own-ids": _whole(lambda given, answer: answer.update(id="one")),
     "service.model-echo": _whole(lambda given, answer: answer.update(model="another")),
+    "service.created": _whole(lambda given, answer: answer.update(created=answer["created"] * 1000)),
+    "service.parts": _text_when(lambda given: isinstance(given["messages"][0]["content"], list)),
     "service.unknown-members": _text_when(_has("foo")),
     "service.unknown-named": _headers("x-ignored-parameters", None),
     "service.nulls": _text_when(lambda given: given.get("top_k", 1) is None),

@@ -94,6 +94,20 @@ def test_a_budget_of_tokens_is_kept(mock: MockTransport) -> None:
     assert any("(--tokens)" in outcome.reason for outcome in report.outcomes)
 
 
+def test_a_server_that_has_gone_is_not_asked_for_ever(mock: MockTransport) -> None:
+    """After five requests without an answer the other laws are skipped, and the reason is in the report."""
+    seen: list[Sent] = []
+
+    def dies(sent: Sent, got: Got) -> Got:
+        seen.append(sent)
+        return got if len(seen) <= 20 else Got(fault="connection")
+
+    report = reported(Faulty(mock, Fault(raw=dies)), "--concurrency", "1", "--only", "length")
+    assert report.requests <= 25
+    reasons = {outcome.reason for outcome in report.outcomes if outcome.status == "skip"}
+    assert "the server is gone: 5 requests in a row had no answer" in reasons
+
+
 def test_cheap_laws_come_first() -> None:
     """A small budget is spent on what refusals decide before anything is generated."""
     laws = {law.id: law for law in chosen(_all(), [], [])}

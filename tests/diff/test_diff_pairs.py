@@ -115,6 +115,10 @@ PAIRS = [
     pair("an answer's key nullable", "id: {type: string,", "id: {type: [string, 'null'],", (BREAKING, "id", "type")),
     pair("an answer's key removed", MINUTES, "", (BREAKING, "minutes", "member")),
     pair("an answer's key added", MINUTES, MINUTES + SIZE, (NOTICE, "size", "member")),
+    pair("the values of an answer's map widened", "maximum: 99", "maximum: 100", (BREAKING, "parts.*", "maximum")),
+    pair("an answer's header removed", "            X-Smell:\n", "            X-Scent:\n",
+         (BREAKING, "answers 200", "header"), (NOTICE, "answers 200", "header")),
+    pair("a key asked for", "paths:\n", "security: [{Key: []}]\npaths:\n", (BREAKING, "authentication", "security")),
     pair("only a description", "How many layers.", "How many layers of paint."),
     Pair("only a schema's name", (("schemas/Frame", "schemas/Border"), ("    Frame:\n", "    Border:\n")), ()),
 ]  # fmt: skip

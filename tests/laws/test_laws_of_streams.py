@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spoken import (
     STREAM_HEADERS,
@@ -31,6 +31,8 @@ from tools.laws.stream import Stream
 from tools.laws.table import LAWS
 
 Events = list[Any]
+ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""How long a busy machine takes decides nothing."""
 PLAIN = chat(stream=True)
 TWO = chat(stream=True, n=2, temperature=1)
 APART = chat(stream=True, stream_options={"include_usage": True})
@@ -261,6 +263,7 @@ def test_a_server_keeps_to_one_form_of_streams_and_errors() -> None:
     assert [laws(one) for one in found] == [[], ["error-form"]]
 
 
+@ANY_TIME
 @given(cuts=st.lists(st.integers(0, 2000)), end=st.sampled_from([b"\n", b"\r\n", b"\r"]))
 def test_where_the_bytes_are_cut_decides_nothing(cuts: list[int], end: bytes) -> None:
     """Bytes cut anywhere, and lines ended in any of three ways, give the same verdict."""
@@ -279,6 +282,7 @@ def _pieces(asked: Asked, body: bytes, cuts: Sequence[int]) -> list[Any]:
     return found + stream.end()
 
 
+@ANY_TIME
 @given(data=st.lists(st.binary(max_size=60), max_size=20))
 def test_no_bytes_raise(data: list[bytes]) -> None:
     """Whatever a server sends, the judge says what is wrong and goes on."""

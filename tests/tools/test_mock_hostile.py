@@ -50,6 +50,7 @@ def read(path: Path) -> None:
     assert refusal.strip()
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=4) | st.lists(_DIRECTIVES.map(str.encode), max_size=5))
 def test_any_header_is_read_or_refused(values: list[bytes]) -> None:
     """422 that names X-Mock; what is read is within the limits."""
@@ -66,6 +67,7 @@ def test_any_header_is_read_or_refused(values: list[bytes]) -> None:
         assert 0 <= (wish.tokens or 0) <= MAX_TOKENS
 
 
+@settings(deadline=None)
 @given(_JSON | st.fixed_dictionaries({"rules": st.lists(_JSON, max_size=3)}))
 def test_any_json_is_a_script_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     """Never an exception of another kind."""
@@ -83,6 +85,7 @@ def test_any_condition_is_compiled_or_refused(tmp_path_factory: pytest.TempPathF
     read(path)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200) | st.text("rules:- {}[]&*a\n'\"?", max_size=60).map(str.encode))
 def test_any_bytes_are_a_script_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     """Not even text."""

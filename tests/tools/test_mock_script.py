@@ -270,6 +270,6 @@ def test_a_mock_does_not_start_with_a_script_that_cannot_be_used(
     options = [str(tmp_path / option) if option.endswith(".yaml") else option for option in options]
     done = subprocess.run(
         [sys.executable, "-m", "tools.cli", "mock", "--port", "0", *options],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.returncode, message in done.stderr) == (78, True), done.stderr

@@ -47,21 +47,21 @@ class Pair:
 
 @asynccontextmanager
 async def pair(serve: Serve, base: str = "", **options: Any) -> AsyncIterator[Pair]:
-    """A proxy whose server does what a test says; ``options``: the server's TLS, and what is known of it."""
+    """A proxy whose server does what a test says; ``options``: its TLS, what is known of it, the most connections."""
     tls, known = options.get("tls"), {name: options[name] for name in ("ca", "verify") if name in options}
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls, limit=2**26)
     port = server.sockets[0].getsockname()[1]
     scheme, name = ("http", "127.0.0.1") if tls is None else ("https", "localhost")
-    async with proxy_to(read_upstream(f"{scheme}://{name}:{port}{base}", **known)) as found:
+    async with proxy_to(read_upstream(f"{scheme}://{name}:{port}{base}", **known), options.get("most", 100)) as found:
         yield found
     server.close()
 
 
 @asynccontextmanager
-async def proxy_to(upstream: Upstream) -> AsyncIterator[Pair]:
+async def proxy_to(upstream: Upstream, most: int = 100) -> AsyncIterator[Pair]:
     """A proxy before any server."""
     told = Told()
-    proxy = Proxy(upstream, told)  # type: ignore[arg-type] # it tells alike
+    proxy = Proxy(upstream, told, most)  # type: ignore[arg-type] # it tells alike
     front = await asyncio.get_running_loop().create_server(proxy.link, "127.0.0.1", 0)
     try:
         yield Pair(front.sockets[0].getsockname()[1], told)
@@ -273,6 +273,29 @@ async def test_a_server_with_tls_is_asked_over_tls(tmp_path: Path) -> None:
     assert await status(ca=tmp_path / "ca.pem") == b"HTTP/1.1 204 No Content\r\n"
     assert await status(verify=False) == b"HTTP/1.1 204 No Content\r\n"
     assert await status() == b"HTTP/1.1 502 Bad Gateway\r\n"
+
+
+async def test_one_connection_too_many_is_closed_at_once() -> None:
+    """The others go on, and when one of them ends there is room again."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head_of(reader)
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    async with pair(serve, most=1) as proxy:
+        reader, writer = await proxy.client()
+        writer.write(GET)
+        assert (await head_of(reader)).startswith(b"HTTP/1.1 204")
+        surplus, surplus_writer = await proxy.client()
+        assert await surplus.read() == b""
+        surplus_writer.close()
+        writer.close()
+        while proxy.told.frames[-1][0] is not Kind.CLIENT_CLOSED:  # noqa: ASYNC110 - it is told on this loop
+            await asyncio.sleep(0)
+        reader, writer = await proxy.client()
+        writer.write(GET)
+        assert (await head_of(reader)).startswith(b"HTTP/1.1 204")
+        writer.close()
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:80", "ftp://x", "http://", "http://x/?a=1", "http://u:p@x"])

@@ -141,6 +141,6 @@ def test_a_server_that_is_down_is_a_502(tmp_path: Path) -> None:
 def test_what_cannot_be_used_ends_the_start_with_one_sentence(options: list[str], code: int, message: str) -> None:
     """And a code: 2 for the command line, 98 for the address."""
     command = [sys.executable, "-m", "tools.cli", "proxy", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (code, 1)
     assert message in done.stderr

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tools.proxy import witness as pipe
@@ -34,6 +34,7 @@ class Slow:
         return False
 
 
+@settings(deadline=None)
 @given(st.lists(st.builds(Frame, st.sampled_from(Kind), st.integers(0, 2**64 - 1), st.floats(0, 1e10), st.binary())))
 def test_frames_are_read_as_they_were_written(frames: list[Frame]) -> None:
     """And one that is not whole is the end."""
@@ -46,6 +47,7 @@ def test_frames_are_read_as_they_were_written(frames: list[Frame]) -> None:
 _PART = st.binary().filter(lambda part: b"\n" not in part)
 
 
+@settings(deadline=None)
 @given(_PART, _PART, st.lists(st.tuples(_PART, _PART)))
 def test_heads_are_read_as_they_were_written(method: bytes, target: bytes, headers: list[tuple[bytes, bytes]]) -> None:
     """Empty values too."""

@@ -2,6 +2,8 @@
 import chromium from "@sparticuz/chromium";
 import puppeteer from "puppeteer-core";
 
+const PATIENCE_MS = 120_000;
+/** For one step, on a machine that does other things besides. */
 const SWITCHES = [
   ...["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
   ...["--disable-sync", "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"],
@@ -10,10 +12,11 @@ const SWITCHES = [
 /** Runs `work` with a page. Gives what it gives, and `wrong`: failed requests, requests to elsewhere, script errors. */
 export async function withPage(view, work) {
   const executablePath = await chromium.executablePath();
-  const browser = await puppeteer.launch({ executablePath, args: SWITCHES, headless: "shell" });
+  const browser = await puppeteer.launch({ executablePath, args: SWITCHES, headless: "shell", timeout: PATIENCE_MS });
   try {
     const page = await browser.newPage();
     const wrong = [];
+    page.setDefaultTimeout(PATIENCE_MS);
     await page.setViewport({ width: view.width ?? 1280, height: view.height ?? 900 });
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: view.scheme ?? "light" }]);
     page.on("requestfailed", (request) => {

@@ -15,7 +15,7 @@ tell(
       for (let y = 0, still = 0; still < 20; y = Math.min(y + 800, height())) {
         window.scrollTo(0, y);
         document.querySelectorAll("details").forEach((details) => (details.open = true));
-        await pause(25);
+        await pause(y >= height() ? 100 : 25); // at its end it gets time to grow
         still = y >= height() ? still + 1 : 0;
       }
       return document.body.innerText;

@@ -99,7 +99,7 @@ class Checker:
             read = self._requests.read(record.method, record.target, record.body, record.headers)
             if read.wire is not None or read.breaches:
                 return read
-            if _endpoint_of(record.body) is None:
+            if _endpoint_of(record.body) is None:  # OPTIONS, too, which has no body
                 return None
             message = f"{record.method} {record.target[:200]} is no path of the contract"
             return Read(None, [broken("not_found", None, message)], None)

@@ -13,6 +13,8 @@ _STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 def line_in(raw: bytes, path: str | None) -> int:
     """How many lines below the beginning a member stands; of one that is missing, or cannot be found, its owner."""
+    if b"\n" not in raw:
+        return 0
     text = raw.decode("utf-8", "replace")
     start, _ = find(text, steps(path or ""))
     return text.count("\n", 0, start)

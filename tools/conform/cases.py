@@ -19,7 +19,7 @@ from tools.contract.package import Judge, Package, Verdict
 from tools.contract.values import expand
 
 CORPUS: Final = Path(__file__).resolve().parents[2] / "generated" / "corpus.json"
-HUGE_BYTES: Final = 256 * 1024
+HUGE_BYTES: Final = 16 * 1024
 """A larger body is sent only to a server that refuses values outside smaller bounds."""
 _FREE: Final = frozenset({"max_tokens", "max_completion_tokens"})
 """What a case about them must not get from us."""

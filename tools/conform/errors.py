@@ -16,6 +16,9 @@ TYPES: Final = {
 }  # fmt: skip
 """Which error_type goes with which status: the contract's table."""
 
+MOST_BYTES: Final = 4000
+"""Of an error: one sentence, a path and a code; more repeats the request."""
+
 
 @dataclass(frozen=True)
 class ErrorBody:
@@ -63,6 +66,8 @@ def faults_of_form(exchange: Exchange, status: int, code: str | None, nested: bo
         return f"code is {error.code!r}, not a text"
     if code is not None and error.code != code:
         return f"code is {error.code!r}, not {code!r}"
+    if len(exchange.got.body) > MOST_BYTES:
+        return f"the error has {len(exchange.got.body)} bytes; what was given is shown up to 100 characters"
     if len(error.message.split()) < 3 or "Traceback" in error.message:
         return f"the message is no sentence: {error.message[:100]!r}"
     return None

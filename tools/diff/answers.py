@@ -14,7 +14,7 @@ from tools.contract.search import ABSENT, concrete, place
 from tools.contract.values import base, boundary, compress, minimal
 from tools.diff.change import Change, Example
 from tools.diff.requests import pattern, shown
-from tools.diff.shapes import Spot, spots
+from tools.diff.shapes import VALUES, Spot, is_inner, spots
 from tools.diff.version import Version
 from tools.generate.fields import words
 
@@ -70,6 +70,7 @@ class Answers:
 
     def _change(self, where: str) -> Change:
         exact = [change for change in self.changes if change.where == where]
+        exact += [c for c in self.changes if c.where.endswith(VALUES) and where.startswith(c.where[:-1])]
         near = [c for c in self.changes if where.startswith((f"{c.where}.", f"{c.where}[]"))]
         near += [c for c in self.changes if c.where.startswith((f"{where}.", f"{where}[]"))]
         narrowing = [change for change in exact if change.narrows]
@@ -104,7 +105,8 @@ def fault(version: Version, model: str, body: Any) -> tuple[str, str] | None:
         location = error.errors(include_url=False, include_input=False)[0]["loc"]
         path = tuple(key for key in location if not problems.is_tag(key))
         name = problems.render_path(path)
-        known = spots(version, model).get(pattern(name))
+        places = spots(version, model)
+        known = places.get(pattern(name)) or places.get(pattern(name).rpartition(".")[0] + VALUES)
         given = problems.value_at(body, path)
         there = f"{name} is {shown(given)}" if given is not None else f"{name} is null or not there"
         return pattern(name), f"{there}; a reader was promised {_promise(known)}"
@@ -127,8 +129,10 @@ def bodies(version: Version, model: str, count: int) -> Iterator[dict[str, Any]]
         values = [value.value for value in boundary(spot.shape, contract) if not value.code]
         if spot.shape.of("number"):
             values += [value + 0.5 for value in values if type(value) is int]
-        if not spot.member.required and not name.endswith("[]"):
+        if not spot.member.required and not is_inner(name):
             values.append(ABSENT)
+        if name.endswith(VALUES):
+            name, values = name.removesuffix(VALUES), [{"x": value} for value in values]
         places += [(name, values)] if values else []
     yield smallest
     yield from (place(contract, model, smallest, concrete(name), v) for name, values in places for v in values)

@@ -35,7 +35,8 @@ def compare_operations(old: Version, new: Version) -> Iterator[Change]:
         else:
             lines = line(old, _where(operation)), line(new, _where(after[route]))
             for change in _operation(text, old, new, operation, after[route]):
-                change.line_old, change.line_new = lines
+                if change.where == text:  # what many operations share has no line of its own
+                    change.line_old, change.line_new = lines
                 yield change
     for route, operation in after.items():
         if route not in before:
@@ -69,6 +70,11 @@ def _operation(text: str, old: Version, new: Version, before: Operation, after: 
         yield _change(
             text, "requestBody", before.request, after.request, not gone, gone, note="whether it takes a body"
         )
+    takes = [_content(version, operation) for version, operation in ((old, before), (new, after))]
+    if takes[0] != takes[1] and before.request and after.request:
+        fewer, more = takes[0] - takes[1], takes[1] - takes[0]
+        values = ", ".join(sorted(fewer)) or None, ", ".join(sorted(more)) or None
+        yield _change(text, "requestBody content", *values, bool(fewer), bool(more))
     mine, others = _parameters(old, before), _parameters(new, after)
     for key in {**mine, **others}:
         name = f"{key[0]} parameter {key[1]}"
@@ -87,6 +93,43 @@ def _operation(text: str, old: Version, new: Version, before: Operation, after: 
                 note="the server takes any text there; what it says of it changed",
             )  # fmt: skip
     yield from _answers(text, before, after)
+    yield from _headers(text, old, new, before, after)
+    keys = [_security(version, operation) for version, operation in ((old, before), (new, after))]
+    if keys[0] != keys[1]:
+        open_before, open_after = ({} in options or not options for options in keys)
+        closed, opened = open_before and not open_after, open_after and not open_before
+        yield Change("operation", "authentication", "security", keys[0], keys[1], closed, opened, [text])
+
+
+def _content(version: Version, operation: Operation) -> set[str]:
+    """The media types of an operation's body."""
+    document, where = version.contract.document, _where(operation)
+    body, _ = document.resolve(document.at(where).get("requestBody") or {}, where)
+    return set(body.get("content") or {})
+
+
+def _security(version: Version, operation: Operation) -> list[Any]:
+    """What a request has to bring, alternatives of each other; none, or an empty one: nothing."""
+    data = version.contract.document
+    return list(data.at(_where(operation)).get("security", data.data.get("security") or []))
+
+
+def _headers(text: str, old: Version, new: Version, before: Operation, after: Operation) -> Iterator[Change]:
+    """Headers of answers that came or went."""
+    mine, others = _headers_of(old, before), _headers_of(new, after)
+    for status in sorted({*mine} & {*others}):
+        for name in sorted(mine[status] ^ others[status]):
+            lost = name in mine[status]
+            old_name, new_name = (name, None) if lost else (None, name)
+            yield Change("operation", f"answers {status}", "header", old_name, new_name, lost, False, [text])
+
+
+def _headers_of(version: Version, operation: Operation) -> dict[str, set[str]]:
+    document, where = version.contract.document, _where(operation)
+    found = {}
+    for status, node in document.at(where)["responses"].items():
+        found[str(status)] = set(document.resolve(node, where)[0].get("headers") or {})
+    return found
 
 
 def _parameters(version: Version, operation: Operation) -> Parameters:
@@ -104,15 +147,15 @@ def _answers(text: str, before: Operation, after: Operation) -> Iterator[Change]
             yield _change(text, "status", status, None, status < 400, False, note=note)
         elif status not in mine:
             note = "" if status < 400 else "clients take unknown failures by their class"
-            yield _change(text, "status", None, status, status < 400, status >= 400, note=note)
+            yield _change(text, "status", None, status, status < 400, False, note=note)
         else:
             for media in sorted({*mine[status], *others[status]}):
                 lost, won = media not in others[status], media not in mine[status]
                 if lost or won:
                     shown = (media or "no body") if lost else None, (media or "no body") if won else None
-                    yield _change(text, f"{status} content", *shown, lost, won)
+                    yield _change(text, f"{status} content", *shown, lost, False)
                 elif mine[status][media] and not others[status][media]:
-                    yield _change(text, f"{status} x-may-be-empty", True, False, False, True)
+                    yield _change(text, f"{status} x-may-be-empty", True, False, False, False)
                 elif others[status][media] and not mine[status][media]:
                     yield _change(text, f"{status} x-may-be-empty", False, True, True, False)
 

@@ -54,7 +54,7 @@ def _shown(change: Change) -> Iterator[str]:
         yield change.note
     example = change.example
     if example is None:
-        if not change.proven:
+        if not change.proven and change.side != "operation":
             yield "no request or answer was found that shows it; look at it"
         return
     what = "answer" if change.side == "answer" else "request"
@@ -130,7 +130,8 @@ def _markdown(report: Report) -> str:
 def _fenced(change: Change) -> list[str]:
     example = change.example
     if example is None:
-        return [] if change.proven else ["", "No request or answer was found that shows it; look at it."]
+        known = change.proven or change.side == "operation"
+        return [] if known else ["", "No request or answer was found that shows it; look at it."]
     body = _body(example)
     shown = (
         ["", "```json", body if len(body) <= 2000 else f"{body[:1997]}...", "```"] if example.body is not None else []

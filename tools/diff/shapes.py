@@ -12,6 +12,8 @@ from tools.diff.version import Version
 from tools.generate.document import Where
 from tools.generate.shapes import Branch, Member, Model, Shape
 
+VALUES: Final = ".*"
+"""After a pattern: the values of an object whose names are free."""
 _NUMBERS: Final = ("integer", "number")
 _OF_FORMS: Final = ("minimum", "not")
 """Keywords by which two forms of bounds are compared."""
@@ -26,11 +28,19 @@ class Spot:
 
 
 def spots(version: Version, model: str) -> dict[str, Spot]:
-    """Every path pattern below a model."""
+    """Every path pattern below a model; ``logprobs.*`` are the values of an object whose names are free."""
     found: dict[str, Spot] = {}
     for pattern, member, shape in version.contract.walk(model):
         found.setdefault(pattern, Spot(member, shape))
+        for branch in shape.branches:
+            if branch.kind == "object" and branch.items is not None:
+                found.setdefault(pattern + VALUES, Spot(member, branch.items))
     return found
+
+
+def is_inner(pattern: str) -> bool:
+    """Whether a pattern is for items or values, not for a member with a name."""
+    return pattern.endswith(("[]", VALUES))
 
 
 def line(version: Version, where: Where) -> int:
@@ -66,8 +76,8 @@ def compare_models(side: Side, old: Version, new: Version, models: tuple[str, st
 
 def _there(pattern: str, others: Mapping[str, Spot]) -> bool:
     """Whether a pattern that others lack is the topmost one of its kind that they lack."""
-    if pattern.endswith("[]"):
-        return False  # the list's own type says it
+    if is_inner(pattern):
+        return False  # the type of the list or object says it
     owner = pattern.rpartition(".")[0]
     if not owner:
         return True
@@ -81,7 +91,7 @@ def _said(spot: Spot) -> str:
 
 def _line_of(version: Version, spot: Spot, change: Change) -> int:
     """The keyword's line where it has one."""
-    where = spot.member.where if not change.where.endswith("[]") else spot.shape.where
+    where = spot.shape.where if is_inner(change.where) else spot.member.where
     _, at = version.contract.document.resolve(version.contract.document.at(where), where)
     return (
         line(version, (*at, change.keyword))
@@ -95,7 +105,7 @@ def _spot(side: Side, pattern: str, old: Spot, new: Spot) -> Iterator[Change]:
     if _types(old.shape, new.shape) or _types(new.shape, old.shape):
         lost, won = _types(old.shape, new.shape), _types(new.shape, old.shape)
         yield _change(side, pattern, "type", (_kinds(old.shape), _kinds(new.shape)), lost, won)
-    if not pattern.endswith("[]"):
+    if not is_inner(pattern):
         needed = old.member.required, new.member.required
         if needed[0] != needed[1]:
             yield _change(side, pattern, "required", needed, needed[1], needed[0])
@@ -107,6 +117,11 @@ def _spot(side: Side, pattern: str, old: Spot, new: Spot) -> Iterator[Change]:
                 narrower = narrows(keyword, other.kind, mine.limits, other.limits)
                 wider = narrows(keyword, other.kind, other.limits, mine.limits)
                 yield _change(side, pattern, keyword, values, narrower, wider)
+        if (mine.items is None) != (other.items is None):
+            held = mine.items is not None, other.items is not None
+            yield _change(
+                side, pattern, "items" if mine.kind == "list" else "additionalProperties", held, held[1], held[0]
+            )
         if mine.free_form != other.free_form:
             free = mine.free_form, other.free_form
             yield _change(side, pattern, "x-free-form", free, free[0], free[1])

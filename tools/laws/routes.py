@@ -26,8 +26,11 @@ class Routes:
     def find(self, method: str, target: str) -> Wire | Breach | None:
         """The operation of a path or address; a Breach where the path takes other methods; None where it is unknown.
 
-        A base address may stand before the path of an operation that takes a body.
+        A base address may stand before the path of an operation that takes a body. What a browser asks before a
+        request (OPTIONS) is for no operation.
         """
+        if method.upper() == "OPTIONS":
+            return None
         path = path_of(target)
         known = self._table.find(path)
         for _ in range(MOST_PREFIX):

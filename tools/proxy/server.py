@@ -8,12 +8,13 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from handlers.links import connections_allowed
 from tools.proxy.links import ClientLink
 from tools.proxy.upstream import Upstream
 from tools.proxy.witness import Witness
 
 MAX_CONNECTIONS: Final = 4096
-"""Clients' connections at the same time; one more is closed at once."""
+"""Clients' connections at the same time, where the system allows as many files; one more is closed at once."""
 CRASHED: Final = 70
 """The exit code where the process that judges ended by itself."""
 _BACKLOG: Final = 1024
@@ -22,15 +23,17 @@ _BACKLOG: Final = 1024
 class Proxy:
     """The links of all clients."""
 
-    def __init__(self, upstream: Upstream, witness: Witness) -> None:
+    def __init__(self, upstream: Upstream, witness: Witness, most: int = MAX_CONNECTIONS) -> None:
+        """``most``: clients' connections at the same time."""
         self._upstream = upstream
         self._witness = witness
+        self._most = most
         self._links: set[ClientLink] = set()
         self._numbers = itertools.count(1)
 
     def link(self) -> asyncio.Protocol:
         """The protocol of a client that has just come."""
-        if len(self._links) >= MAX_CONNECTIONS:
+        if len(self._links) >= self._most:
             return _Closed()
         link = ClientLink(next(self._numbers), self._upstream, self._witness, self._links.discard)
         self._links.add(link)
@@ -72,7 +75,7 @@ async def serve(
     server = await loop.create_server(lambda: proxies[0].link(), host, port, backlog=_BACKLOG, start_serving=False)
     try:
         witness = await Witness.start(options)
-        proxies.append(Proxy(upstream, witness))
+        proxies.append(Proxy(upstream, witness, connections_allowed(2 * MAX_CONNECTIONS) // 2))
         await server.start_serving()
         name, number = server.sockets[0].getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name

@@ -60,10 +60,19 @@ def _judge(
 ) -> tuple[ContractModel | None, list[Breach]]:
     if isinstance(body, str | bytes):
         try:
-            body = json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
+            body = _read(body)
         except (ValueError, RecursionError) as error:
             return None, [Breach("json_invalid", None, f"the body is not valid JSON: {error}", "Send strict JSON.")]
     return judge_body(WIRE[operation(endpoint).id], body, server)
+
+
+def _read(text: str | bytes) -> Any:
+    """Strict JSON in UTF-8, as a server reads it: no key twice, no NaN, no half of a surrogate pair."""
+    decoded = text.decode("utf-8") if isinstance(text, bytes) else text
+    body = json.loads(decoded, object_pairs_hook=_once, parse_constant=_no_constant)
+    if "\\u" in decoded:
+        json.dumps(body, ensure_ascii=False).encode("utf-8")
+    return body
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:

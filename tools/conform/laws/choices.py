@@ -49,15 +49,20 @@ def _best_of(ask: Ask, side: Side) -> Iterator[Finding]:
 
 
 def _ranked(ask: Ask, side: Side) -> Iterator[Finding]:
-    for seed in range(1, 5):
+    for seed in range(1, 7):
         fields = {**_DRAWN, "seed": seed, "n": 1, "best_of": 4, **side.logprobs(0)}
-        reply = ask.reply(side, **fields)
+        reply = ask.reply(side, **{**fields, "max_tokens": 6 if seed % 2 else 60})
         means = _means(reply)
-        if any(before < after - 1e-5 for before, after in pairwise(means)):
+        if _all_shown(reply) and any(before < after - 1e-5 for before, after in pairwise(means)):
             shown = [round(mean, 4) for mean in means]
             yield Finding(
                 f"best_of 4 above n 1: the choices' mean logprobs are {shown}, not descending", (reply.exchange,)
             )
+
+
+def _all_shown(reply: Reply) -> bool:
+    """Whether logprobs show every token that is counted: also those whose text is hidden."""
+    return sum(len(choice.tokens) for choice in reply.choices) == reply.completion_tokens
 
 
 def _means(reply: Reply) -> list[float]:
@@ -91,10 +96,10 @@ def _wide(ask: Ask, side: Side) -> Iterator[Finding]:
 
 
 def _beam_order(ask: Ask, side: Side) -> Iterator[Finding]:
-    for fields in ({}, {"stream": True}):
-        reply = ask.reply(side, use_beam_search=True, n=4, max_tokens=8, **side.logprobs(0), **fields)
+    for fields in ({}, {"stream": True}, {"max_tokens": 40}):
+        reply = ask.reply(side, **{"use_beam_search": True, "n": 4, "max_tokens": 8, **side.logprobs(0), **fields})
         means = _means(reply)
-        if all(len(choice.tokens) == 8 for choice in reply.choices) and any(a < b - 1e-4 for a, b in pairwise(means)):
+        if _all_shown(reply) and any(a < b - 1e-4 for a, b in pairwise(means)):
             shown = [round(mean, 4) for mean in means]
             yield Finding(f"the beams' logprobs per token are {shown}, not descending", (reply.exchange,))
 

@@ -40,6 +40,8 @@ def _kinds(side: Side) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
         (("include_stop",), {"max_tokens": 24, "stop": ["e", " the"], "include_stop_str_in_output": True}),
         (("stop_token_ids",), {"max_tokens": 24, "stop_token_ids": list(range(400))}),
         (("best_of", "n"), {**several, "n": 2, "best_of": 2, "max_tokens": 6}),
+        (("stream",), {"max_tokens": 6, "stream_options": {"include_usage": True}}),
+        (("n", "seed", "stream"), {**several, "max_tokens": 6, "stream_options": {"include_usage": True}}),
         (("beams",), {"use_beam_search": True, "n": 3, "max_tokens": 6}),
         (("beams", "logprobs"), {"use_beam_search": True, "n": 2, "max_tokens": 6, **side.logprobs(1)}),
         (("response_format", "greedy"), {"response_format": FORM, "max_tokens": 120, "temperature": 0}),

@@ -17,6 +17,8 @@ from tools.conform.wire import Exchange
 
 BODY_BYTES: Final = 40 * 1024 * 1024
 """maxRequestLength, unless the deployment says otherwise."""
+MOST_CHOICES: Final = 128
+"""maxN, likewise."""
 _MOST_PROMPT: Final = 200_000
 """Tokens of the longest prompt that is tried."""
 
@@ -94,6 +96,9 @@ def _most_choices(ask: Ask, side: Side) -> Iterator[Finding]:
         yield Finding(f"the refusal of n 8192 does not say how many are allowed: {error.message[:150]}", (widest,))
         return
     most = found[0]
+    if most != MOST_CHOICES:
+        yield Finding(f"at most {most} choices are allowed, not {MOST_CHOICES}; skip this law where maxN is configured",
+                      (widest,))  # fmt: skip
     for name, count in (("n", most), ("best_of", min(most, 128))):
         exchange = ask.post(side, {**body, name: count})
         choices = _choices(exchange)
@@ -128,7 +133,8 @@ def _body_size(ask: Ask, side: Side) -> Iterator[Finding]:
 LAWS: Final[list[Law]] = [
     Law("limits.vocabulary.completions", "A token id outside the vocabulary is a 424.", "prompt", _outside_vocabulary,
         ("prompt_ids",), Tier.WIRE, COMPLETIONS),
-    *both("limits.choices", "As many choices as the deployment's maxN are given, one more is refused.", "n, maxN",
+    *both("limits.choices", "128 choices are given, one more is refused, unless the deployment says otherwise.",
+        "n, maxN",
           _most_choices, ("n", "refuses"), Tier.LONG),
     *both("limits.body", "A body of 40 MB is read, a byte more is a 413, unless the deployment says otherwise.",
           "errors, 413", _body_size, ("refuses",), Tier.LONG),

@@ -131,7 +131,10 @@ def _frequency(ask: Ask, side: Side) -> Iterator[Finding]:
 def _changes(ask: Ask, side: Side) -> Iterator[Finding]:
     fields: dict[str, Any] = {**_LIKELIEST, "max_tokens": 64, **_on(ask, side)}
     plain = ask.reply(side, **fields)
-    words = plain.texts[0].split()
+    if ask.lacks(side, "logprobs") is None:
+        words = [token.text for token in _likely(ask, side, **fields).only.tokens]
+    else:
+        words = plain.texts[0].split()
     if len(words) - len(set(words)) < 3:
         raise Skip("the model repeats nothing")
     for name, value in ((name, 2.0) for name in _PENALTIES):

@@ -98,6 +98,8 @@ def _zero(ask: Ask, side: Side) -> Iterator[Finding]:
     first, second = drawn(ask, side, 0), drawn(ask, side, 0, again=1)
     if first.texts != second.texts:
         yield Finding("seed 0 sent twice gives different texts", (first.exchange, second.exchange))
-    other = drawn(ask, side, 1)
-    if other.texts == first.texts:
-        yield Finding("seeds 0 and 1 give the same text", (first.exchange, other.exchange))
+    for seed in (1, None):
+        other = drawn(ask, side, seed)
+        if other.texts == first.texts:
+            said = "no seed" if seed is None else f"seed {seed}"
+            yield Finding(f"seed 0 and {said} give the same text", (first.exchange, other.exchange))

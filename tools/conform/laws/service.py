@@ -111,6 +111,24 @@ def _echo(ask: Ask, side: Side) -> Iterator[Finding]:
             yield Finding(f"the answer's model is {reply.model!r}", (reply.exchange,))
 
 
+def _created(ask: Ask, side: Side) -> Iterator[Finding]:
+    reply = ask.reply(side, max_tokens=2)
+    made = json.loads(reply.exchange.got.body).get("created")
+    if type(made) is not int or not 10**9 < made < 10**11:
+        yield Finding(f"created is {made!r}, no number of seconds since 1970", (reply.exchange,))
+
+
+def _parts(ask: Ask, side: Side) -> Iterator[Finding]:
+    """Text parts are joined for a text model."""
+    parts = [{"type": "text", "text": "Hello, "}, {"text": "wor"}, {"type": "text", "text": "ld"}]
+    one, other = (
+        ask.reply(side, messages=[{"role": "user", "content": content}], temperature=0, max_tokens=8)
+        for content in ("Hello, world", parts)
+    )
+    if (one.texts, one.prompt_tokens) != (other.texts, other.prompt_tokens):
+        yield Finding("text in parts is not read as the joined text", (one.exchange, other.exchange))
+
+
 _UNKNOWN: Final[dict[str, Any]] = {"foo": 1, "user": "u", "logit_bias": {"5": -1}, "min_p": 0.1, "Stream": "x"}
 
 
@@ -193,6 +211,8 @@ LAWS: Final[list[Law]] = [
     *both("service.own-ids", "Every answer has an id of its own.", "id", _own_ids, ("basic",), Tier.FORM),
     *both("service.model-echo", "The answer names the model as the request did.", "model", _echo, ("stream",),
         Tier.FORM),
+    *both("service.created", "created counts seconds since 1970.", "created", _created, ("basic",), Tier.FORM),
+    Law("service.parts.chat", "Text parts are joined.", "content", _parts, ("greedy",), Tier.FORM),
     *both("service.unknown-members", "Unknown members are let through and change nothing.", "unknown fields", _unknown,
           ("greedy",), Tier.FORM),
     *both("service.unknown-named", "X-Ignored-Parameters names unknown members by path, 20 at most.",
