@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from engine.types import EngineError, FailureCode
 
-BAD_REQUEST = "Bad Request"
 INPUT = "Input Validation Error"
 GENERATION = "Generation Error"
 NOT_FOUND = "NotFoundError"
@@ -19,7 +18,7 @@ UNAVAILABLE = "Service Unavailable"
 INCOMPLETE = "Incomplete Generation"
 
 _ERROR_TYPES: Final[Mapping[int, str]] = {
-    400: BAD_REQUEST,
+    400: INPUT,
     401: AUTHENTICATION,
     403: AUTHENTICATION,
     404: NOT_FOUND,

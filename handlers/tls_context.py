@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from handlers.errors import INPUT
+
 _log = logging.getLogger(__name__)
 
 _BODY: Final = to_json(
     {
         "error": "This port speaks HTTPS, and the request came as plain HTTP; use https://",
-        "error_type": "Bad Request",
+        "error_type": INPUT,
         "param": None,
         "code": "https_needed",
     }

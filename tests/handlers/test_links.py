@@ -57,7 +57,7 @@ def test_refusals_have_the_form_that_the_deployment_has() -> None:
         metrics = httpx.get(f"{url}/metrics", trust_env=False).text
 
     assert (long.status, long.body["error"]["code"]) == (431, "too_long")
-    assert (none.status, none.body["error"]["type"]) == (400, "Bad Request")
+    assert (none.status, none.body["error"]["type"]) == (400, "Input Validation Error")
     assert none.headers["requestuuid"]
     assert 'mindspec_requests_total{endpoint="other",status="400"} 1.0' in metrics
 

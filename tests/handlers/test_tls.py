@@ -80,7 +80,7 @@ def test_plain_http_is_told_to_use_https(plain_tls: Running) -> None:
     assert answer.status_code == 400
     assert answer.json() == {
         "error": "This port speaks HTTPS, and the request came as plain HTTP; use https://",
-        "error_type": "Bad Request",
+        "error_type": "Input Validation Error",
         "param": None,
         "code": "https_needed",
     }
