@@ -158,4 +158,5 @@ async def _kill(worker: asyncio.subprocess.Process) -> None:
             worker.kill()
         except ProcessLookupError:
             return
-    await worker.wait()
+    # Not wait(): asyncio ends it only after the pipe, which it no longer reads where half of a large answer is there.
+    await worker.communicate()
