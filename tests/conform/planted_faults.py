@@ -233,6 +233,22 @@ def _cached(given: Json, answer: Json) -> None:
         answer["usage"]["prompt_tokens_details"]["cached_tokens"] = answer["usage"]["prompt_tokens"] + 1
 
 
+def _all_cached(given: Json, answer: Json) -> None:
+    if answer.get("usage"):
+        answer["usage"]["prompt_tokens_details"]["cached_tokens"] = answer["usage"]["prompt_tokens"]
+
+
+def _by_sum(given: Json, answer: Json) -> None:
+    if given.get("best_of", 1) > given.get("n", 1) and answer["choices"][0]["logprobs"]:
+        found = sorted(answer["choices"], key=_sum, reverse=True)
+        answer["choices"] = [{**choice, "index": index} for index, choice in enumerate(found)]
+
+
+def _sum(choice: Json) -> float:
+    logprobs = choice["logprobs"]
+    return sum(logprobs.get("token_logprobs") or [token["logprob"] for token in logprobs.get("content") or ()])
+
+
 def _lengthened(given: Json) -> Json:
     return {**given, "max_tokens": given["max_tokens"] + 1} if isinstance(given.get("max_tokens"), int) else given
 
@@ -324,7 +340,7 @@ PLANTED: Final[dict[str, Fault | dict[str, Fault]]] = {
     "stop-ids.second": _put(when=_has("stop_token_ids"), stop_token_ids=list(range(160_000))),
     "choices.n": _drop("n", when=_streams),
     "choices.best-of": _drop("best_of"),
-    "choices.ranked": _whole(_reverse),
+    "choices.ranked": _whole(_by_sum),
     "choices.greedy": _put(when=_several, temperature=1.0),
     "beams.width": _put(when=_has("use_beam_search"), n=1),
     "beams.order": _whole(_reverse),
@@ -354,7 +370,7 @@ PLANTED: Final[dict[str, Fault | dict[str, Fault]]] = {
     "usage.prompt-template": _usage("prompt_tokens", 1, _has("chat_template")),
     "usage.choices": _usage("completion_tokens", 1, lambda given: _several(given) and _streams(given)),
     "usage.totals": _usage("total_tokens", 1),
-    "usage.cached": _whole(_cached),
+    "usage.cached": _whole(_cached), "usage.cached-new": _whole(_all_cached),
     "faults.in-stream": Fault(raw=_half_failed), "faults.whole": _status(500, 502),
     "faults.statuses": _error(error_type="Error"), "faults.retry-after": _headers("retry-after", None),
     "calls.named": _calls(_renamed), "calls.required": _drop("tools", "tool_choice"),

@@ -12,6 +12,10 @@ from tools.conform.replies import Reply
 from tools.conform.sides import Side
 
 _DRAWN: Final[dict[str, Any]] = {"temperature": 1.3, "seed": 21, "max_tokens": 6}
+_MOST_RANKED: Final = 24
+"""Answers that are ranked at most."""
+_TELLING: Final = 2
+"""Of these so many are enough whose choices another order than the right one would have shown."""
 
 
 def _counted(ask: Ask, side: Side, count: int, **fields: Any) -> Iterator[Finding]:
@@ -49,15 +53,23 @@ def _best_of(ask: Ask, side: Side) -> Iterator[Finding]:
 
 
 def _ranked(ask: Ask, side: Side) -> Iterator[Finding]:
-    for seed in range(1, 7):
+    """Until sums would have given another order often enough, which takes choices that end by themselves."""
+    telling = 0
+    for seed in range(1, _MOST_RANKED + 1):
         fields = {**_DRAWN, "seed": seed, "n": 1, "best_of": 4, **side.logprobs(0)}
-        reply = ask.reply(side, **{**fields, "max_tokens": 6 if seed % 2 else 60})
+        reply = ask.reply(side, **{**fields, "max_tokens": 6 if seed == 1 else 100})
         means = _means(reply)
-        if _all_shown(reply) and any(before < after - 1e-5 for before, after in pairwise(means)):
+        if not _all_shown(reply):
+            continue
+        if any(before < after - 1e-5 for before, after in pairwise(means)):
             shown = [round(mean, 4) for mean in means]
             yield Finding(
                 f"best_of 4 above n 1: the choices' mean logprobs are {shown}, not descending", (reply.exchange,)
             )
+        sums = [mean * len(choice.tokens) for mean, choice in zip(means, reply.choices, strict=True)]
+        telling += any(before < after - 1e-3 for before, after in pairwise(sums))
+        if telling == _TELLING:
+            return
 
 
 def _all_shown(reply: Reply) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from tools.conform.replies import Reply
 from tools.conform.sides import CHAT, COMPLETIONS, Side
 
 _TEXT: Final = "The quick brown fox jumps over the lazy dog. 你好, 世界! 42"
+_ALIKE_TOKENS: Final = 16
+"""So many tokens of unlike texts may be alike by chance, in the cache's eyes."""
 
 
 def _prompt_alike(ask: Ask, side: Side) -> Iterator[Finding]:
@@ -126,6 +129,23 @@ def _cached(ask: Ask, side: Side) -> Iterator[Finding]:
             )
 
 
+def _never_seen(ask: Ask, side: Side) -> Iterator[Finding]:
+    """Two prompts of fresh words share with earlier ones what a template puts before them, and no more."""
+    found = []
+    for words in (4, 120):
+        text = " ".join(secrets.token_hex(3) for _ in range(words))
+        reply = ask.reply(side, **side.body(ask.target.model, text), temperature=0, max_tokens=2)
+        details = (reply.usage or {}).get("prompt_tokens_details") or {}
+        cached = details.get("cached_tokens") if isinstance(details, dict) else None
+        if type(cached) is not int:
+            raise Skip("cached tokens are not told")
+        found.append((cached, reply))
+    (fewer, short), (more, long) = found
+    if more > fewer + _ALIKE_TOKENS:
+        message = f"{more} of {long.prompt_tokens} tokens of a new prompt are cached, and {fewer} of a short one"
+        yield Finding(message, (short.exchange, long.exchange))
+
+
 LAWS: Final[list[Law]] = [
     *both("usage.prompt-alike", "A prompt has one number of tokens, whatever else is asked.", "usage", _prompt_alike,
           ("greedy", "stream")),
@@ -142,4 +162,6 @@ LAWS: Final[list[Law]] = [
           ("greedy", "stream")),
     *both("usage.cached", "No more tokens are cached than the prompt has.", "prompt_tokens_details", _cached,
         ("greedy",)),
+    *both("usage.cached-new", "Words that were never sent before are not in the cache.", "prompt_tokens_details",
+          _never_seen, ("greedy",)),
 ]  # fmt: skip
