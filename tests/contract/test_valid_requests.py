@@ -33,13 +33,20 @@ def validator(schema: str) -> Any:
     return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{schema}", "$defs": schemas})
 
 
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 ROLES = ("system", "user", "assistant", "tool", "developer", "critic")
 
 
 def realistic(body: dict[str, Any]) -> dict[str, Any]:
-    """The body with templates and roles as the spec's examples have them: random text is no template, and a template
-    that leaves a role out refuses it."""
+    """The body with templates, roles and strict functions as the spec's examples have them: random text is no template,
+    a template that leaves a role out refuses it, and most schemas that can be drawn are beyond a grammar."""
     made = dict(body)
+    if made.get("tools"):
+        strict = [tool for tool in made["tools"] if tool["function"].get("strict")]
+        made["tools"] = [
+            {**tool, "function": {**tool["function"], "parameters": PARAMETERS}} if tool in strict else tool
+            for tool in made["tools"]
+        ]
     if made.get("chat_template") is not None:
         made["chat_template"] = SCHEMAS["ChatCompletionRequest"]["properties"]["chat_template"]["examples"][0]
     if "messages" in made:
