@@ -50,7 +50,6 @@ class PagesMiddleware:
         service, deployment = self._service, self._service.deployment
         body = {
             "model": service.settings.model_name,
-            "max_n": service.settings.max_n,
             "features": sorted(deployment.features),
             "model_type": deployment.model_type,
             "openai_form": deployment.openai_form,

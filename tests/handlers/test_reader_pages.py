@@ -29,7 +29,7 @@ STATIC = ROOT / "handlers" / "pages" / "static"
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """Of a server on the mock engine with a profile."""
-    settings = Settings(model_name="mock", features=("mtp",), relaxed_rules=("tools-exclude-n",), max_n=7)
+    settings = Settings(model_name="mock", features=("mtp",), relaxed_rules=("tools-exclude-n",))
     async with started(Service(settings, MockFront())) as made:
         yield made
 
@@ -97,7 +97,6 @@ async def test_the_facts_are_what_the_rules_ask_about(client: httpx.AsyncClient)
     assert answer.headers["cache-control"] == "no-store"
     assert answer.json() == {
         "model": "mock",
-        "max_n": 7,
         "features": ["mtp"],
         "model_type": "",
         "openai_form": False,

@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from xml.etree import ElementTree
 
 from tools.conform.curl import CurlWriter
 from tools.conform.law import Finding, Outcome
 from tools.conform.replies import shown
+from tools.junit import Case, junit_xml
 
 _STATUSES: Final = ("pass", "fail", "flaky", "skip")
-_CONTROL: Final = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
-"""Characters that XML cannot hold."""
 
 
 @dataclass(frozen=True)
@@ -128,23 +126,17 @@ def _finding(report: Report, finding: Finding) -> dict[str, Any]:
 
 def junit(report: Report) -> str:
     """For CI: a suite a group, a case a law; flaky laws are failures that say so."""
-    root = ElementTree.Element("testsuites", name="mindspec conform", time=f"{report.seconds:.1f}")
-    for group in report.groups:
-        counts = report.counts(group)
-        failures, skipped = counts["fail"] + counts["flaky"], counts["skip"]
-        suite = ElementTree.SubElement(
-            root, "testsuite", name=group, tests=str(counts.total()), failures=str(failures), skipped=str(skipped)
-        )
-        for outcome in (one for one in report.outcomes if one.law.group == group):
-            case = ElementTree.SubElement(suite, "testcase", classname=group, name=outcome.law.id)
-            if outcome.status == "skip":
-                ElementTree.SubElement(case, "skipped", message=_plain(outcome.reason))
-            elif outcome.status != "pass":
-                first = outcome.findings[0].message if outcome.findings else ""
-                failure = ElementTree.SubElement(case, "failure", type=outcome.status, message=_plain(first))
-                failure.text = _plain("\n".join(_shown(report, outcome)))
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return junit_xml("mindspec conform", [_case(report, outcome) for outcome in report.outcomes])
+
+
+def _case(report: Report, outcome: Outcome) -> Case:
+    suite, name = outcome.law.group, outcome.law.id
+    if outcome.status == "skip":
+        return Case(suite, name, skipped=outcome.reason)
+    if outcome.status == "pass":
+        return Case(suite, name)
+    first = outcome.findings[0].message if outcome.findings else ""
+    return Case(suite, name, kind=outcome.status, failure=first, details="\n".join(_shown(report, outcome)))
 
 
 def _shown(report: Report, outcome: Outcome) -> list[str]:
@@ -152,7 +144,3 @@ def _shown(report: Report, outcome: Outcome) -> list[str]:
     for finding in outcome.findings:
         lines += [finding.message, *(report.curl.command(exchange.sent) for exchange in finding.exchanges)]
     return lines
-
-
-def _plain(text: str) -> str:
-    return text.translate(_CONTROL)
