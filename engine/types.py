@@ -27,6 +27,9 @@ FailureCode = Literal[
 LoadFailureCause = Literal["weights", "device", "other"]
 """What has to be looked at: the model's files, the device that was asked for, or the log."""
 
+MediaKind = Literal["image", "video", "audio"]
+"""What a prompt may have besides text."""
+
 GREEDY_BELOW = 1e-5
 """A temperature under this draws the likeliest token; the other sampling fields then do nothing."""
 
@@ -97,6 +100,21 @@ class ThinkingBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class MediaItem:
+    """An image, video or recording of a prompt, as far as it goes without the model's weights."""
+
+    kind: MediaKind
+    start: int
+    """Place in ``prompt_ids`` of the first token that stands for it."""
+    tokens: int
+    """So many of them, one after the other, stand for it."""
+    content_hash: bytes
+    """Of all that the encoder sees; see ``engine.multimodal.features``. Equal hashes mean equal embeddings."""
+    features: str
+    """Path of the encoder's input, a file that stays until the request has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One generation request in token ids."""
 
@@ -123,6 +141,8 @@ class Request:
     """Name of the adapter that changes the model; None for the model as it is."""
     adapter_number: int = 0
     """Which load of that name; the front fills it in."""
+    media: tuple[MediaItem, ...] = ()
+    """In the order of the prompt; no two overlap."""
     reserved: bool = False
     """It has a place of its own beside all others and passes the queue: for the front's own probes, of one token."""
 
@@ -292,3 +312,5 @@ class ModelInfo:
     dtype: str
     device: str
     architecture: str
+    media_tokens: tuple[tuple[MediaKind, int], ...] = ()
+    """What the model takes besides text, and the id of the token that stands for it in prompts."""

@@ -14,6 +14,7 @@ from handlers.engine_settings import EngineSettings
 from handlers.health_limits import HealthLimits
 from handlers.link_limits import LinkLimits
 from handlers.log_settings import LogSettings
+from handlers.media.limits import MediaLimits
 from handlers.planes import Planes, addresses
 from handlers.strict_json import JsonLimits
 from handlers.tls import Tls
@@ -72,6 +73,8 @@ class Settings:
     average_window_requests: int = 1000
     """Requests that averages look back over at most; MindIE's DYNAMIC_AVERAGE_WINDOW_SIZE."""
     logs: LogSettings = field(default_factory=LogSettings)
+    media: MediaLimits = field(default_factory=MediaLimits)
+    """Of images, video and audio in requests."""
 
     max_n: int = 128
     """Choices per request at most, for n, best_of and the beam width."""

@@ -1799,7 +1799,7 @@ class Error(ContractModel):
 
     code: StrictStr
     """
-    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, adapter, internal, missing_api_key, invalid_api_key, request_timeout, malformed_http, https_needed.
+    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, media_forbidden, media_unreachable, media_invalid, media_too_large, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, adapter, internal, missing_api_key, invalid_api_key, request_timeout, malformed_http, https_needed.
     """
 
 
@@ -1832,7 +1832,7 @@ class OpenAIErrorBody(ContractModel):
 
     code: StrictStr
     """
-    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, adapter, internal, missing_api_key, invalid_api_key, request_timeout, malformed_http, https_needed.
+    The broken rule's id, or json_invalid, missing, wrong_type, out_of_range, too_long, unknown_field, unknown_model, unsupported, unsupported_media, media_forbidden, media_unreachable, media_invalid, media_too_large, template_error, too_deep, body_too_large, media_type, not_found, method_not_allowed, prompt_too_long, invalid_token_id, queue_full, loading, stopping, engine_down, timeout, duplicate_id, adapter, internal, missing_api_key, invalid_api_key, request_timeout, malformed_http, https_needed.
     """
 
 

@@ -1,0 +1,1 @@
+"""The part of each family that runs its encoders."""

@@ -1,0 +1,118 @@
+"""What a family of models has to know for media: one side with its processors, one with its weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from engine.multimodal.features import Features
+from engine.types import MediaKind
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+INPUTS: Final[Mapping[str, str]] = {}
+"""Per model_type of config.json the class of its ``MediaInputs``, as module:name."""
+
+ENCODERS: Final[Mapping[str, str]] = {}
+"""Per model_type the class of its ``MediaEncoder``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a processor made of one item."""
+
+    tokens: int
+    """Embeddings that the encoder will give for it, each of which has a place in the prompt."""
+    features: Features
+    """The encoder's input."""
+
+
+class MediaInputs(Protocol):
+    """The processors of a model folder. A class of it is made with the folder's path alone and reads no weights."""
+
+    kinds: frozenset[MediaKind]
+    sample_rate: int
+    """Of the audio that it wants, in samples a second; 0 where it takes none."""
+
+    def image(self, picture: Image) -> Prepared:
+        """Of a decoded picture in RGB."""
+        ...
+
+    def frame_indices(self, frames: int, frames_per_s: float) -> Sequence[int]:
+        """Which frames of a video the model looks at, ascending, given how many it has and how fast they come."""
+        ...
+
+    def video(self, pixels: NDArray[np.uint8], indices: Sequence[int], frames: int, frames_per_s: float) -> Prepared:
+        """Of the chosen frames, ``[frames, height, width, 3]``; the rest as in ``frame_indices``."""
+        ...
+
+    def audio(self, samples: NDArray[np.float32]) -> Prepared:
+        """Of a recording at ``sample_rate``, one channel, ``[samples]`` in -1..1."""
+        ...
+
+
+class MediaEncoder(Protocol):
+    """The encoders of a loaded model. A class of it is made with transformers' model alone."""
+
+    token_ids: Mapping[MediaKind, int]
+    """The token that stands for one embedding in a prompt."""
+
+    def text_model(self) -> nn.Module:
+        """The model's text part with its output layer, called like a causal language model of transformers, and also
+        with ``inputs_embeds`` ``[1, tokens, hidden]`` in place of ``input_ids``. The configuration is the text's."""
+        ...
+
+    def encode(self, kind: MediaKind, features: Features) -> Tensor:
+        """Embeddings of one item, ``[tokens, hidden]``, with transformers' own code."""
+        ...
+
+    def stops(self, kind: MediaKind) -> Sequence[nn.Module]:
+        """Modules, in the order of an ``encode``, before each of which it may pause for steps of other requests."""
+        ...
+
+    def positions(self, kind: MediaKind, features: Features) -> tuple[Tensor, int] | None:
+        """Where the item's tokens stand, counted from the place where it begins: int64 ``[axes, tokens]``, and by how
+        much the place of the token behind it is further on. None: one place after the other on one axis."""
+        ...
+
+    def position_features(self, kind: MediaKind) -> Sequence[str]:
+        """Names of the features that ``positions`` needs; they are small."""
+        ...
+
+
+def model_type(folder: Path) -> str:
+    """The model_type that a folder's config.json names; empty where it names none."""
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    named = config.get("model_type") if isinstance(config, dict) else None
+    return named if isinstance(named, str) else ""
+
+
+def inputs_of(folder: Path) -> MediaInputs | None:
+    """The media side of a model folder; None for models that read text only."""
+    place = INPUTS.get(model_type(folder))
+    inputs: MediaInputs | None = None if place is None else _find(place)(folder)
+    return inputs
+
+
+def encoder_of(model: Any) -> MediaEncoder | None:
+    """The encoders of transformers' model; None for models that read text only."""
+    place = ENCODERS.get(model.config.model_type)
+    encoder: MediaEncoder | None = None if place is None else _find(place)(model)
+    return encoder
+
+
+def _find(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

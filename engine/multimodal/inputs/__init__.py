@@ -1,0 +1,1 @@
+"""The part of each family that needs its processors but no weights."""
