@@ -83,7 +83,7 @@ class Qwen2VLInputs:
         raise NotImplementedError
 
     def _resized(self, frame: Tensor, frames: int) -> Tensor:
-        """One of so many frames, ``[height, width, 3]``, as the processor resizes all together: ``[3, height, width]``."""
+        """One of so many frames, ``[height, width, 3]``, as the processor resizes all: ``[3, height, width]``."""
         from transformers.image_utils import SizeDict
         from transformers.video_processing_utils import BaseVideoProcessor
 
