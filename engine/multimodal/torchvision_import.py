@@ -1,57 +1,38 @@
-"""Lets torchvision import beside a torch that its compiled library was not built for, as transformers' processors need.
-
-They use its transforms, which are Python. Its import ends in "operator torchvision::nms does not exist" where the
-compiled library does not load; with the operators' names declared it goes through.
-"""
+"""Imports torchvision where its compiled operators do not load beside the torch that is installed."""
 
 from __future__ import annotations
 
-import sys
-from functools import cache
 from importlib import import_module
 from typing import Final
 
-from torch.library import Library
+import torch
 
-_OPERATORS: Final[tuple[str, ...]] = (
-    "nms",
-    "qnms",
-    "roi_align",
-    "qroi_align",
-    "ps_roi_align",
-    "roi_pool",
-    "ps_roi_pool",
-    "deform_conv2d",
-    "_roi_align_backward",
-    "_ps_roi_align_backward",
-    "_roi_pool_backward",
-    "_ps_roi_pool_backward",
+_OPERATORS: Final = (
+    *("nms", "qnms", "roi_align", "qroi_align", "ps_roi_align", "roi_pool", "ps_roi_pool", "deform_conv2d"),
+    *("_roi_align_backward", "_ps_roi_align_backward", "_roi_pool_backward", "_ps_roi_pool_backward"),
     "_deform_conv2d_backward",
 )
+_MISSING: Final = "operator torchvision::"
 
 
 def import_torchvision() -> None:
-    """Import torchvision, with its operators declared where it does not import otherwise.
+    """Make ``import torchvision`` work; call it before transformers' processors are imported.
+
+    A torchvision built for another torch (one with CUDA beside one without, say) fails to import, since it says at once
+    how its operators run and none of them is there. Processors use only its transforms, which are Python; so the names
+    are declared, as operators that nothing implements, and it is imported again. Where the plain import works, nothing
+    else is done.
 
     Raises:
-        ImportError: it is not installed.
-        RuntimeError: it does not import in either way.
+        ImportError: there is no torchvision.
     """
-    if "torchvision" in sys.modules:
-        return
     try:
         import_module("torchvision")
-    except RuntimeError:
-        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-            del sys.modules[name]
-        _declare_operators()
-        import_module("torchvision")
-
-
-@cache
-def _declare_operators() -> Library:
-    """The declarations last as long as the object that this gives."""
-    library = Library("torchvision", "DEF")
+    except RuntimeError as error:
+        if _MISSING not in str(error):
+            raise
+    else:
+        return
     for name in _OPERATORS:
-        library.define(f"{name}() -> ()")
-    return library
+        torch.library.define(f"torchvision::{name}", "() -> ()")
+    import_module("torchvision")
