@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-MODELS: Final[tuple[str, ...]] = ("qwen2_vl", "qwen2_5_vl", "qwen2_audio")
+MODELS: Final[tuple[str, ...]] = ("qwen2_vl", "qwen2_5_vl", "qwen2_audio", "internvl")
 """What can be made: values of model_type."""
 
 FRAMES_PER_S: Final = 2.0
@@ -31,6 +31,14 @@ _QWEN_VL_TOKENS = (
     "<|video_pad|>",
 )
 _QWEN_AUDIO_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|AUDIO|>", "<|audio_bos|>", "<|audio_eos|>")
+_INTERNVL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<img>", "</img>", "<IMG_CONTEXT>", "<video>")
+_INTERNVL_NAMES: Mapping[str, str] = {
+    "start_image_token": "<img>",
+    "end_image_token": "</img>",
+    "context_image_token": "<IMG_CONTEXT>",
+    "video_token": "<video>",
+}
+"""What its processor asks the tokenizer for."""
 _BYTES = 256
 """A token each; the special tokens come after them."""
 
@@ -76,6 +84,22 @@ Audio {{ heard.count }}: <|audio_bos|><|AUDIO|><|audio_eos|>
 {%- if add_generation_prompt -%}<|im_start|>assistant
 {% endif -%}
 """
+_INTERNVL_TEMPLATE = """\
+{%- for message in messages -%}
+<|im_start|>{{ message.role }}
+{% if message.content is string -%}{{ message.content }}
+{%- else -%}
+{%- for part in message.content -%}
+{%- if part.type == 'image' %}<IMG_CONTEXT>
+{% elif part.type == 'video' %}<video>
+{% elif part.type == 'text' -%}{{ part.text }}
+{%- endif -%}
+{%- endfor -%}
+{%- endif -%}<|im_end|>
+{% endfor -%}
+{%- if add_generation_prompt -%}<|im_start|>assistant
+{% endif -%}
+"""
 
 _TEXT: Mapping[str, Any] = {
     "hidden_size": 64,
@@ -100,6 +124,16 @@ _QWEN_VL_PROCESSOR: Mapping[str, Any] = {
     "temporal_patch_size": 2,
     "merge_size": 2,
 }
+_INTERNVL_IMAGES: Mapping[str, Any] = {
+    "image_processor_type": "GotOcr2ImageProcessor",
+    "processor_class": "InternVLProcessor",
+    "image_mean": [0.485, 0.456, 0.406],
+    "image_std": [0.229, 0.224, 0.225],
+    # 16 patches of a tile become 4 embeddings.
+    "size": {"height": 56, "width": 56},
+    "min_patches": 1,
+    "max_patches": 4,
+}
 _AUDIO_S = 2
 """Recordings are padded to it or cut there; published models have 30."""
 _WHISPER: Mapping[str, Any] = {
@@ -117,6 +151,33 @@ _WHISPER: Mapping[str, Any] = {
     "return_attention_mask": True,
 }
 
+_FILES: Mapping[str, tuple[Sequence[str], str, Mapping[str, Mapping[str, Any]]]] = {
+    "qwen2_vl": (
+        _QWEN_VL_TOKENS,
+        _QWEN_VL_TEMPLATE,
+        {"preprocessor_config.json": {**_QWEN_VL_PROCESSOR, "processor_class": "Qwen2VLProcessor"}},
+    ),
+    "qwen2_5_vl": (
+        _QWEN_VL_TOKENS,
+        _QWEN_VL_TEMPLATE,
+        {"preprocessor_config.json": {**_QWEN_VL_PROCESSOR, "processor_class": "Qwen2_5_VLProcessor"}},
+    ),
+    "qwen2_audio": (_QWEN_AUDIO_TOKENS, _QWEN_AUDIO_TEMPLATE, {"preprocessor_config.json": _WHISPER}),
+    "internvl": (
+        _INTERNVL_TOKENS,
+        _INTERNVL_TEMPLATE,
+        {
+            "preprocessor_config.json": _INTERNVL_IMAGES,
+            "video_preprocessor_config.json": {
+                **{name: _INTERNVL_IMAGES[name] for name in ("image_mean", "image_std", "size", "processor_class")},
+                "video_processor_type": "InternVLVideoProcessor",
+            },
+            "processor_config.json": {"processor_class": "InternVLProcessor", "image_seq_length": 4},
+        },
+    ),
+}
+"""Of each model its special tokens, its template, and files of settings by their names."""
+
 
 def make_media_folder(kind: str, folder: Path, seed: int = 0) -> Path:
     """Write a model of ``MODELS`` to a folder, which is made, with weights drawn from ``seed``; the global generator
@@ -125,7 +186,7 @@ def make_media_folder(kind: str, folder: Path, seed: int = 0) -> Path:
     import transformers
     from transformers import AutoConfig
 
-    tokens = _QWEN_AUDIO_TOKENS if kind == "qwen2_audio" else _QWEN_VL_TOKENS
+    tokens, template, settings = _FILES[kind]
     ids = {token: _BYTES + index for index, token in enumerate(tokens)}
     config = AutoConfig.for_model(kind, **_config(kind, ids))
     with torch.random.fork_rng(devices=[]):
@@ -133,13 +194,9 @@ def make_media_folder(kind: str, folder: Path, seed: int = 0) -> Path:
         model = getattr(transformers, config.architectures[0])(config).eval()
     model.generation_config.update(eos_token_id=[ids["<|im_end|>"], ids["<|endoftext|>"]], do_sample=False)
     model.save_pretrained(folder)
-    _save_tokenizer(folder, ids, _QWEN_AUDIO_TEMPLATE if kind == "qwen2_audio" else _QWEN_VL_TEMPLATE)
-    processor = {
-        "qwen2_vl": {**_QWEN_VL_PROCESSOR, "processor_class": "Qwen2VLProcessor"},
-        "qwen2_5_vl": {**_QWEN_VL_PROCESSOR, "processor_class": "Qwen2_5_VLProcessor"},
-        "qwen2_audio": _WHISPER,
-    }[kind]
-    _write(folder / "preprocessor_config.json", processor)
+    _save_tokenizer(folder, ids, template, _INTERNVL_NAMES if kind == "internvl" else {})
+    for name, content in settings.items():
+        _write(folder / name, content)
     return folder
 
 
@@ -239,6 +296,22 @@ def _config(kind: str, ids: Mapping[str, int]) -> dict[str, Any]:
             "audio_config": {**encoder, "model_type": "qwen2_audio_encoder"},
             "audio_token_index": ids["<|AUDIO|>"],
         }
+    if kind == "internvl":
+        tower = {
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "intermediate_size": 48,
+            "image_size": [56, 56],
+            "initializer_range": 0.2,
+        }
+        return {
+            "architectures": ["InternVLForConditionalGeneration"],
+            "text_config": {**text, "model_type": "qwen2"},
+            "vision_config": tower,
+            "image_token_id": ids["<IMG_CONTEXT>"],
+            "image_seq_length": 4,
+        }
     vision: dict[str, Any] = {"depth": 2, "num_heads": 4, "patch_size": 14, "initializer_range": 0.2}
     if kind == "qwen2_vl":
         architecture = "Qwen2VLForConditionalGeneration"
@@ -259,8 +332,8 @@ def _config(kind: str, ids: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _save_tokenizer(folder: Path, ids: Mapping[str, int], template: str) -> None:
-    """A byte-level tokenizer without merges, whose special tokens have the ids given."""
+def _save_tokenizer(folder: Path, ids: Mapping[str, int], template: str, named: Mapping[str, str]) -> None:
+    """A byte-level tokenizer without merges, whose special tokens have the ids given; some of them also have names."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -273,7 +346,7 @@ def _save_tokenizer(folder: Path, ids: Mapping[str, int], template: str) -> None
         tokenizer_object=backend,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
-        additional_special_tokens=[token for token in ids if token not in ("<|im_end|>", "<|endoftext|>")],
+        extra_special_tokens=dict(named) or [token for token in ids if token not in ("<|im_end|>", "<|endoftext|>")],
         model_max_length=POSITIONS,
     )
     assert {token: tokenizer.convert_tokens_to_ids(token) for token in ids} == dict(ids)
