@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -59,6 +60,7 @@ class Spool:
         """Written by ``append``."""
         self._limits = limits
         self._files = 0
+        self._counting = threading.Lock()
 
     def new_file(self, suffix: str = "") -> Path:
         """The path of a new empty file, which only this user may read."""
@@ -85,7 +87,9 @@ class Spool:
         """
         most = self._limits.max_total_bytes
         if self.media_bytes + size > most:
-            message = f"With {param} the media of this request have more than {most // MB} MB together, the most allowed"
+            message = (
+                f"With {param} the media of this request have more than {most // MB} MB together, the most allowed"
+            )
             raise refused("media_too_large", message, param)
         self.room(size)
 
@@ -97,8 +101,9 @@ class Spool:
             Problem: as ``expect``.
             FileNotFoundError: the spool was closed.
         """
-        self.expect(len(data), param)
-        self.media_bytes += len(data)
+        with self._counting:
+            self.expect(len(data), param)
+            self.media_bytes += len(data)
         rest = memoryview(data)
         # A descriptor of this call alone: another thread that closed a shared one could make this write to any file.
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
