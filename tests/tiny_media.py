@@ -249,7 +249,7 @@ def reference_inputs(folder: Path, messages: Sequence[Mapping[str, Any]], files:
 
             media.setdefault("images", []).append(load_image(str(file)))
         elif kind == "video":
-            frames, metadata = _frames(processor.video_processor, file)
+            frames, metadata = video_frames(processor.video_processor, file)
             media.setdefault("videos", []).append(frames)
             options = media.setdefault("videos_kwargs", {"do_sample_frames": False, "video_metadata": []})
             options["video_metadata"].append(metadata)
@@ -260,6 +260,16 @@ def reference_inputs(folder: Path, messages: Sequence[Mapping[str, Any]], files:
             media.setdefault("audio", []).append(load_audio(str(file), sampling_rate=rate, backend="soundfile"))
             media["audio_kwargs"] = {"sampling_rate": rate}
     return processor(text=[text], return_tensors="pt", **media)
+
+
+def video_frames(video_processor: Any, file: Path | str) -> tuple[Any, Any]:
+    """The frames of a video that its processor picks, ``[frames, height, width, 3]``, and the video's metadata."""
+    from transformers.video_utils import load_video
+
+    def chosen(metadata: Any, **_: Any) -> Any:
+        return video_processor.sample_frames(metadata, fps=FRAMES_PER_S).numpy()
+
+    return load_video(str(file), backend="pyav", sample_indices_fn=chosen)
 
 
 class MediaModels:
@@ -355,16 +365,6 @@ def _save_tokenizer(folder: Path, ids: Mapping[str, int], template: str, named: 
     settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     _write(folder / "tokenizer_config.json", {**settings, "chat_template": template})
     _write(folder / "chat_template.json", {"chat_template": template})
-
-
-def _frames(video_processor: Any, file: Path | str) -> tuple[Any, Any]:
-    """The frames of a video that its processor picks, ``[frames, height, width, 3]``, and the video's metadata."""
-    from transformers.video_utils import load_video
-
-    def chosen(metadata: Any, **_: Any) -> Any:
-        return video_processor.sample_frames(metadata, fps=FRAMES_PER_S).numpy()
-
-    return load_video(str(file), backend="pyav", sample_indices_fn=chosen)
 
 
 def _write(file: Path, content: Mapping[str, Any]) -> None:
