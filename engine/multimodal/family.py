@@ -26,7 +26,10 @@ INPUTS: Final[Mapping[str, str]] = {
 }
 """Per model_type of config.json the class of its ``MediaInputs``, as module:name."""
 
-ENCODERS: Final[Mapping[str, str]] = {}
+ENCODERS: Final[Mapping[str, str]] = {
+    "qwen2_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
+    "qwen2_5_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
+}
 """Per model_type the class of its ``MediaEncoder``."""
 
 
