@@ -29,6 +29,8 @@ INPUTS: Final[Mapping[str, str]] = {
 ENCODERS: Final[Mapping[str, str]] = {
     "qwen2_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
     "qwen2_5_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
+    "qwen2_audio": "engine.multimodal.encoders.qwen2_audio:Qwen2AudioEncoder",
+    "internvl": "engine.multimodal.encoders.internvl:InternVLEncoder",
 }
 """Per model_type the class of its ``MediaEncoder``."""
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import soundfile
 from PIL import Image
 from transformers import AutoTokenizer
-from transformers.video_utils import load_video
 
 from engine.executor import Executor
 from engine.multimodal.family import MediaInputs, Prepared, inputs_of
@@ -75,10 +75,11 @@ class MediaModel:
             samples, rate = soundfile.read(file, dtype="float32")
             assert (rate, samples.ndim) == (self.inputs.sample_rate, 1)
             return self.inputs.audio(np.ascontiguousarray(samples))
-        frames, metadata = load_video(str(file), backend="pyav")
-        assert metadata.fps is not None
-        indices = self.inputs.frame_indices(len(frames), metadata.fps)
-        return self.inputs.video((frames[index] for index in indices), indices, len(frames), metadata.fps)
+        with av.open(str(file)) as container:
+            frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+            rate = float(container.streams.video[0].average_rate or 1)
+        indices = self.inputs.frame_indices(len(frames), rate)
+        return self.inputs.video((frames[index] for index in indices), indices, len(frames), rate)
 
 
 def answers(executor: Executor, *requests: Request, rounds: int = 20_000) -> dict[str, list[int]]:

@@ -113,11 +113,11 @@ def test_tiles_and_frames_are_seen_as_transformers_sees_them(media_models: Media
     made = InternVLInputs(folder)
     frames, metadata = video_frames(transformers.AutoVideoProcessor.from_pretrained(folder), files[1])
     image = made.image(Image.open(files[0]))
-    video = made.video(iter(frames), metadata.frames_indices.tolist(), 8, 8.0)
+    video = made.video(iter(frames), metadata.frames_indices, 8, 8.0)
     # Three tiles in a row, and all of the image once more.
     assert (len(image.features["pixel_values"]), image.tokens) == (4, 1 + 4 * 4 + 1)
-    # Two frames a second, each of "\nFrame1: " with its marks and 4 embeddings; the first begins with no new line.
-    assert (len(video.features["pixel_values"]), video.tokens) == (2, 2 * (9 + 1 + 4 + 1) - 1)
+    # Each frame with "\nFrame1: " and marks before and behind 4 embeddings; the first begins with no new line.
+    assert (len(video.features["pixel_values"]), video.tokens) == (8, 8 * (9 + 1 + 4 + 1) - 1)
     ids = inputs["input_ids"][0]
     items = (image, video)
     is_media = torch.zeros_like(ids, dtype=torch.bool)
