@@ -54,7 +54,7 @@ class TorchRunner:
         self.bytes_per_page = page_bytes(shapes, page_size, loaded.model.dtype)
         self.selector: Selector = TorchSelector()
         self.model: Any = loaded.model
-        self._takes_media = loaded.encoder is not None
+        self.encoder = loaded.encoder
         self.adapters: LoraLayers | None = None
         """Known once the model's modules are those that will run."""
         self.pool = CpuPool(shapes, num_pages * page_size, loaded.model.dtype)
@@ -83,7 +83,7 @@ class TorchRunner:
         # Some output layers cannot run on no row at all.
         rows = wanted if len(wanted) else torch.zeros(1, dtype=torch.int64)
         inputs = {"input_ids": step.token_ids, "position_ids": step.positions}
-        if self._takes_media:
+        if self.encoder is not None:
             table = self.model.get_input_embeddings()
             inputs = media_inputs(step.token_ids, step.positions, plan.spans, step.last_rows, table)
         logits: Tensor = self.model(
