@@ -3,9 +3,9 @@
 It loads the processors once and forks for each file (see child.py), so that a file meets limits on memory and time, a
 fresh process, and none of the server's or of other requests' memory.
 
-In: ``{"path", "kind", "said", "model", "features", "limits"}``, see ``Job``; ``model`` alone only loads its processors.
-Out: ``{"tokens", "hash"}``, or ``{}``; ``{"refused": code, "reason"}``; ``{"memory": true}``; ``{"room": bytes}`` where the disk has not
-so many; ``{"late": true}``; ``{"ended": signal}``; ``{"failed": traceback}`` for a fault of ours.
+In: a ``Job`` as an object; ``model`` alone only loads its processors. Out: ``{"tokens", "hash"}``, or ``{}``;
+``{"refused": code, "reason"}``; ``{"memory": true}``; ``{"room": bytes}`` where the disk has not so many;
+``{"late": true}`` or ``{"ended": signal}`` of a fork; ``{"failed": traceback}`` for a fault of ours.
 """
 
 from __future__ import annotations
@@ -119,6 +119,24 @@ def answer(inputs: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"failed": traceback.format_exc(limit=-4)}
 
 
+def warmed(inputs: Any) -> Any:
+    """The processors, used once: what they load late is then there before the forks, which would load it each."""
+    import numpy as np
+
+    side, rate = 64, inputs.sample_rate
+    pixels = np.zeros((side, side, 3), np.uint8)
+    if "image" in inputs.kinds:
+        from PIL import Image
+
+        inputs.image(Image.fromarray(pixels))
+    if "video" in inputs.kinds:
+        indices = inputs.frame_indices(8, 8.0)
+        inputs.video((pixels for _ in indices), indices, 8, 8.0)
+    if "audio" in inputs.kinds:
+        inputs.audio(np.zeros(rate, np.float32))
+    return inputs
+
+
 def main() -> None:
     """Serve requests from stdin until it closes. Argument: the memory limit in bytes, beyond what is taken by then."""
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"), HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
@@ -145,7 +163,7 @@ def main() -> None:
         model = request["model"]
         try:
             if model not in loaded:
-                loaded[model] = inputs_of(Path(model))
+                loaded[model] = warmed(inputs_of(Path(model)))
         except Exception:
             return {"failed": traceback.format_exc(limit=-4)}
         return children.ask(request, request["limits"]["decode_s"]) if "path" in request else {}
