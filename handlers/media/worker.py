@@ -10,7 +10,6 @@ In: a ``Job`` as an object; ``model`` alone only loads its processors. Out: ``{"
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import traceback
@@ -21,7 +20,6 @@ from typing import Any, Final
 _NICE: Final = 10
 """Steps of the engine come first where both want a core."""
 _ONE_THREAD: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,7 @@ class Limits:
     max_pixels: int
     max_video_s: float
     max_audio_s: float
+    disk_reserve_bytes: int
     decode_s: float
 
 
@@ -57,6 +56,8 @@ def prepare(inputs: Any, job: Job) -> dict[str, Any]:
         MediaFault: the file is refused.
         MemoryError: it needs more than there is.
     """
+    from safetensors import SafetensorError
+
     from engine.multimodal.features import content_hash, save_features
     from handlers.media.formats import HEAD_BYTES, taken_format
 
@@ -65,11 +66,13 @@ def prepare(inputs: Any, job: Job) -> dict[str, Any]:
         format_name = taken_format(file.read(HEAD_BYTES), job.kind, job.said)
     prepared = _decoded(inputs, job, path, format_name)
     size = sum(tensor.nbytes for tensor in prepared.features.values())
+    features = Path(job.features)
+    disk = os.statvfs(features.parent)
+    if disk.f_bavail * disk.f_frsize - job.limits.disk_reserve_bytes < size:
+        return {"room": size}
     try:
-        save_features(Path(job.features), prepared.features)
-    except Exception as error:  # the library has one of its own, without the number
-        if isinstance(error, OSError) and error.errno not in _FULL:
-            raise
+        save_features(features, prepared.features)
+    except SafetensorError:  # it tells no number of the system's; the disk is what can be at fault
         return {"room": size}
     return {"tokens": prepared.tokens, "hash": content_hash(job.kind, prepared.features).hex()}
 
