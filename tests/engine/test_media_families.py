@@ -1,4 +1,4 @@
-"""Qwen2-Audio and InternVL in the engine: each form of media gives the tokens that transformers' generate gives."""
+"""Each family of media models in the engine: each form of media gives the tokens that transformers' generate gives."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from media_chats import MediaModel, answers
 from engine.packed_executor import PackedExecutor
 from engine.packed_loader import load_executor
 from tests.media.files import audio_file, image_file, media_file, video_file
-from tests.tiny_media import MediaModels, reference
+from tests.tiny_media import MODELS, MediaModels, reference
 
 TEXT = {"type": "text", "text": "What is it?"}
 IMAGE, VIDEO, AUDIO = {"type": "image"}, {"type": "video"}, {"type": "audio"}
 
-CHATS: dict[str, list[tuple[list[dict[str, str]], list[tuple[str, bytes]]]]] = {
-    "qwen2_audio": [
-        ([AUDIO, TEXT], [("wav", audio_file("wav", 1))]),
-        ([AUDIO, TEXT], [("mp3", audio_file("mp3", 2, seconds=0.7))]),
-        ([AUDIO, TEXT], [("flac", audio_file("flac", 3, seconds=1.9))]),
-        ([AUDIO, TEXT], [("wav", audio_file("wav", 4, seconds=0.08))]),
-        ([AUDIO, TEXT, AUDIO, TEXT], [("wav", audio_file("wav", 5)), ("wav", audio_file("wav", 6, seconds=0.2))]),
-        ([TEXT], []),
-    ],
-    "internvl": [
-        ([IMAGE, TEXT], [("png", image_file("png", 1))]),
-        ([TEXT, IMAGE], [("jpg", image_file("jpg", 2, width=150, height=60))]),
-        ([VIDEO, TEXT], [("mp4", video_file("mp4", 3, frames=24))]),
-        ([VIDEO, TEXT], [("avi", video_file("avi", 4, frames=3))]),
-        (
-            [IMAGE, VIDEO, TEXT, IMAGE],
-            [("png", image_file("png", 5)), ("wmv", video_file("wmv", 6)), ("png", image_file("png", 7))],
-        ),
-        ([TEXT], []),
-    ],
-}
+_Chat = tuple[list[dict[str, str]], list[tuple[str, bytes]]]
+"""The parts of a message, and the media's suffixes and bytes."""
+
+HEARD: list[_Chat] = [
+    ([AUDIO, TEXT], [("wav", audio_file("wav", 1))]),
+    ([AUDIO, TEXT], [("mp3", audio_file("mp3", 2, seconds=0.7))]),
+    ([AUDIO, TEXT], [("flac", audio_file("flac", 3, seconds=1.9))]),
+    ([AUDIO, TEXT], [("wav", audio_file("wav", 4, seconds=0.08))]),
+    ([AUDIO, TEXT, AUDIO, TEXT], [("wav", audio_file("wav", 5)), ("wav", audio_file("wav", 6, seconds=0.2))]),
+    ([TEXT], []),
+]
+SEEN: list[_Chat] = [
+    ([IMAGE, TEXT], [("png", image_file("png", 1))]),
+    ([TEXT, IMAGE], [("jpg", image_file("jpg", 2, width=150, height=60))]),
+    ([VIDEO, TEXT], [("mp4", video_file("mp4", 3, frames=24))]),
+    ([VIDEO, TEXT], [("avi", video_file("avi", 4, frames=3))]),
+    (
+        [IMAGE, VIDEO, TEXT, IMAGE],
+        [("png", image_file("png", 5)), ("wmv", video_file("wmv", 6)), ("png", image_file("png", 7))],
+    ),
+    ([TEXT], []),
+]
+CHATS = {kind: HEARD if kind == "qwen2_audio" else SEEN for kind in MODELS}
 
 
 def chats(kind: str, folder: Path) -> list[tuple[list[dict[str, Any]], Sequence[Path]]]:
@@ -59,7 +61,7 @@ def executor_of(folder: Path, **options: Any) -> PackedExecutor:
     return executor
 
 
-@pytest.mark.parametrize("kind", CHATS)
+@pytest.mark.parametrize("kind", MODELS)
 def test_every_form_gives_the_tokens_of_generate(kind: str, media_models: MediaModels, tmp_path: Path) -> None:
     """Alone, and all in one batch whose steps cut prompts within their media; also with what is cached by then."""
     folder = media_models.folder(kind)
@@ -76,7 +78,7 @@ def test_every_form_gives_the_tokens_of_generate(kind: str, media_models: MediaM
     assert answers(executor_of(folder), *requests) == expected
 
 
-@pytest.mark.parametrize("kind", CHATS)
+@pytest.mark.parametrize("kind", MODELS)
 def test_equal_lengths_with_other_bytes_share_no_more_than_the_text_before(
     kind: str, media_models: MediaModels, tmp_path: Path
 ) -> None:
