@@ -132,7 +132,9 @@ class MediaModels:
     def folder(self, kind: str) -> Path:
         """The folder of a model of ``MODELS``; tests only read it."""
         if kind not in self._made:
-            self._made[kind] = make_media_folder(kind, self._root / kind)
+            # With seed 0 its answers repeat one token whatever it sees.
+            seed = 3 if kind == "qwen3_vl_moe" else 0
+            self._made[kind] = make_media_folder(kind, self._root / kind, seed)
         return self._made[kind]
 
 

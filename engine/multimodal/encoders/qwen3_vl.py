@@ -33,7 +33,7 @@ class DeepTextPart(TextPart):
         wide: Tensor | None = keywords.get("inputs_embeds")
         if wide is None or wide.shape[-1] == self.config.hidden_size:
             return keywords
-        first, *deeper = wide.split(self.config.hidden_size, dim=-1)
+        first, *deeper = torch.split(wide, self.config.hidden_size, dim=-1)
         return {
             **keywords,
             "inputs_embeds": first,
