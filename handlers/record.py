@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from starlette.types import Scope
 
 from engine.generation import Generation
-from engine.types import ChoiceDelta
+from engine.types import ChoiceDelta, MediaItem
 from generated.base import ContractModel
 from handlers.errors import Problem
 
@@ -62,6 +62,10 @@ class Record:
     """As the client named it."""
     streams: bool = False
     generation: Generation | None = None
+    media: tuple[MediaItem, ...] = ()
+    """Images, videos and recordings of its prompt, once they are ready for the engine."""
+    media_s: float | None = None
+    """What reading and decoding them took; None without any."""
     stopped: bool = False
     """Somebody has asked for its end."""
     prompt: str | None = None
