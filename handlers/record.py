@@ -16,6 +16,7 @@ from engine.generation import Generation
 from engine.types import ChoiceDelta, MediaItem
 from generated.base import ContractModel
 from handlers.errors import Problem
+from handlers.media.shown import shown_messages
 
 RECORD: Final = "mindspec.record"
 """Key of the ASGI scope that holds the ``Record``."""
@@ -118,8 +119,9 @@ class Record:
 
 
 def prompt_text(body: ContractModel) -> str:
-    """The beginning of what a body asks, as JSON."""
-    asked = getattr(body, "messages", None) or getattr(body, "prompt", None)
+    """The beginning of what a body asks, as JSON; of media only where they come from."""
+    messages = getattr(body, "messages", None)
+    asked = shown_messages(messages) if messages else getattr(body, "prompt", None)
     return to_json(asked)[: _KEPT_TEXT + 1].decode("utf-8", "replace")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-MODULES = "handlers.app, tools.cli, tools.serving, engine.multimodal.family, handlers.media.limits, handlers.media.parts"
+MODULES = "handlers.app, tools.cli, tools.serving, engine.multimodal.family, handlers.media.intake"
 NOT_NEEDED = ["PIL", "av", "soundfile", "httpcore", "torchvision", "torch", "transformers"]
 
 
