@@ -22,6 +22,10 @@ class Sources(Protocol):
         """A file for each part, in order. Raises Problem."""
         ...
 
+    def close(self) -> None:
+        """Take no more."""
+        ...
+
 
 class Pool(Protocol):
     """``MediaPool`` as it is used here."""
@@ -89,5 +93,6 @@ class Intake:
 
     async def close(self) -> None:
         """End the processes, and remove all files."""
+        self._sources.close()
         await self._pool.close()
         self._spools.close()

@@ -116,6 +116,9 @@ class World:
                 raise
         return list(parts)
 
+    def close(self) -> None:
+        """See ``MediaSources``."""
+
     async def prepare(self, file: MediaPart, spool: FakeSpool) -> PreparedMedia:
         """See ``MediaPool``."""
         assert not spool.closed
