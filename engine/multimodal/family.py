@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the HTTP side asks for the families without having torch
 INPUTS: Final[Mapping[str, str]] = {
     "qwen2_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
     "qwen2_5_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
+    "qwen2_audio": "engine.multimodal.inputs.qwen2_audio:Qwen2AudioInputs",
 }
 """Per model_type of config.json the class of its ``MediaInputs``, as module:name."""
 
