@@ -88,6 +88,8 @@ class Service:
         """Makes grammars of the schemas that answers are held to."""
         self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
         """What runs beside the requests, for as long as the application does; it is cancelled then."""
+        if isinstance(media, Intake):
+            self.background.append(media.start)
         self.watches: list[Callable[[], Watch]] = []
         """What follows files, made when the application has started."""
         self._prompts: PromptMaker | None = None

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from handlers.media.limits import MediaLimits
-from handlers.media.parts import MediaPart, PreparedMedia
+from handlers.media.parts import MediaPart, PreparedMedia, SourceFile
 
 if TYPE_CHECKING:
-    from handlers.media.sources import SourceFile
     from handlers.media.spool import Spool
 
 
@@ -29,6 +28,10 @@ class Sources(Protocol):
 
 class Pool(Protocol):
     """``MediaPool`` as it is used here."""
+
+    async def start(self) -> None:
+        """Start a process ahead of the first request. Raises Problem; the cause is in the log."""
+        ...
 
     async def prepare(self, file: SourceFile, spool: Spool) -> PreparedMedia:
         """The encoder's input. Raises Problem."""
@@ -71,6 +74,10 @@ class Intake:
         from handlers.media.spool import Spools
 
         return cls(MediaSources(limits), MediaPool(limits, folder), Spools(limits))
+
+    async def start(self) -> None:
+        """Have a process ready for the first request. Raises Problem where there is none."""
+        await self._pool.start()
 
     async def prepare(self, parts: Sequence[MediaPart], kept: ExitStack, take: Callable[[PreparedMedia], None]) -> None:
         """Read and decode all parts, and hand each on in their order.

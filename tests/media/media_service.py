@@ -132,6 +132,9 @@ class _Pool:
     def __init__(self, world: World) -> None:
         self.prepare = world.prepare
 
+    async def start(self) -> None:
+        """See ``MediaPool``."""
+
     async def close(self) -> None:
         """See ``MediaPool``."""
 

@@ -247,6 +247,17 @@ async def test_a_template_may_put_images_before_the_text(world: World) -> None:
     assert [item.content_hash for item in front.requests[0].media] == [b"b.mp4", b"a.png", b"c.png"]
 
 
+@pytest.mark.parametrize(("path", "told"), [(CHAT, True), ("/v1/completions", False)])
+async def test_a_body_too_large_is_told_that_inline_media_count(path: str, told: bool) -> None:
+    """On the endpoint that takes them: named by an address they would not."""
+    service, _ = media_service(None, max_request_length=0.001)
+    async with started(service) as client:
+        answer = await client.post(path, json=asked(image("A" * 2000)))
+
+    assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+    assert ("images, video and audio inside it count, those named by an address do not" in answer.text) == told
+
+
 async def test_files_stay_until_the_answer_is_whole(world: World) -> None:
     """The engine may read them while it runs; they go once, after the last event."""
     service, front = media_service(world)
