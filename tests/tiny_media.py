@@ -15,7 +15,9 @@ MODELS: Final[tuple[str, ...]] = ("qwen2_vl", "qwen2_5_vl", "qwen2_audio", "inte
 """What can be made: values of model_type."""
 
 FRAMES_PER_S: Final = 2.0
-"""At which :func:`reference` looks at videos, as the models' authors do."""
+"""At which :func:`reference` looks at videos, as the models' authors do; but InternVL:"""
+INTERNVL_FRAMES: Final = 8
+"""Or all where there are fewer."""
 
 POSITIONS: Final = 1024
 """Context length of all of them."""
@@ -249,7 +251,7 @@ def reference_inputs(folder: Path, messages: Sequence[Mapping[str, Any]], files:
 
             media.setdefault("images", []).append(load_image(str(file)))
         elif kind == "video":
-            frames, metadata = _frames(processor.video_processor, file)
+            frames, metadata = video_frames(processor.video_processor, file)
             media.setdefault("videos", []).append(frames)
             options = media.setdefault("videos_kwargs", {"do_sample_frames": False, "video_metadata": []})
             options["video_metadata"].append(metadata)
@@ -260,6 +262,23 @@ def reference_inputs(folder: Path, messages: Sequence[Mapping[str, Any]], files:
             media.setdefault("audio", []).append(load_audio(str(file), sampling_rate=rate, backend="soundfile"))
             media["audio_kwargs"] = {"sampling_rate": rate}
     return processor(text=[text], return_tensors="pt", **media)
+
+
+def video_frames(video_processor: Any, file: Path | str) -> tuple[Any, Any]:
+    """The frames of a video that its processor picks, ``[frames, height, width, 3]``, and the video's metadata: as
+    transformers loads it with PyAV, which however reads no file that does not say its number of frames, as a WMV."""
+    import av
+    import numpy as np
+    from transformers.video_utils import VideoMetadata
+
+    with av.open(str(file)) as container:
+        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+        rate = float(container.streams.video[0].average_rate or 1)
+    metadata = VideoMetadata(total_num_frames=len(frames), fps=rate, duration=len(frames) / rate)
+    few = type(video_processor).__name__ == "InternVLVideoProcessor"
+    wanted = {"num_frames": min(INTERNVL_FRAMES, len(frames))} if few else {"fps": FRAMES_PER_S}
+    metadata.frames_indices = video_processor.sample_frames(metadata, **wanted).tolist()
+    return np.stack([frames[index] for index in metadata.frames_indices]), metadata
 
 
 class MediaModels:
@@ -355,16 +374,6 @@ def _save_tokenizer(folder: Path, ids: Mapping[str, int], template: str, named: 
     settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     _write(folder / "tokenizer_config.json", {**settings, "chat_template": template})
     _write(folder / "chat_template.json", {"chat_template": template})
-
-
-def _frames(video_processor: Any, file: Path | str) -> tuple[Any, Any]:
-    """The frames of a video that its processor picks, ``[frames, height, width, 3]``, and the video's metadata."""
-    from transformers.video_utils import load_video
-
-    def chosen(metadata: Any, **_: Any) -> Any:
-        return video_processor.sample_frames(metadata, fps=FRAMES_PER_S).numpy()
-
-    return load_video(str(file), backend="pyav", sample_indices_fn=chosen)
 
 
 def _write(file: Path, content: Mapping[str, Any]) -> None:

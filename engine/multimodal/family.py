@@ -23,10 +23,16 @@ INPUTS: Final[Mapping[str, str]] = {
     "qwen2_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
     "qwen2_5_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
     "qwen2_audio": "engine.multimodal.inputs.qwen2_audio:Qwen2AudioInputs",
+    "internvl": "engine.multimodal.inputs.internvl:InternVLInputs",
 }
 """Per model_type of config.json the class of its ``MediaInputs``, as module:name."""
 
-ENCODERS: Final[Mapping[str, str]] = {}
+ENCODERS: Final[Mapping[str, str]] = {
+    "qwen2_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
+    "qwen2_5_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
+    "qwen2_audio": "engine.multimodal.encoders.qwen2_audio:Qwen2AudioEncoder",
+    "internvl": "engine.multimodal.encoders.internvl:InternVLEncoder",
+}
 """Per model_type the class of its ``MediaEncoder``."""
 
 

@@ -178,18 +178,16 @@ class Fetcher:
                 raise _unreachable(part, f"{where}, {why}") from None
             except OSError:
                 found = []
-        addresses = []
+        addresses: list[str] = []
         for text in found:
             address = read_address(text)
-            why = (
-                "an address that is none"
-                if address is None
-                else refused_address(address, self._limits.private_networks)
-            )
-            if why is not None or address is None:
+            if address is None:
+                raise _forbidden(part, f"{where}, whose host is at an address that is none")
+            reason = refused_address(address, self._limits.private_networks)
+            if reason is not None:
                 # Clients are not told where hosts inside are.
-                logger.info("no media from %s at %s: it is at %s", url.authority, text, why)
-                raise _forbidden(part, f"{where}, whose host is at {why}")
+                logger.info("no media from %s at %s: it is %s", url.authority, text, reason)
+                raise _forbidden(part, f"{where}, whose host is at {reason}")
             addresses.append(str(plain(address)))
         if not addresses:
             raise _unreachable(part, f"{where}, whose host has no address that can be found")

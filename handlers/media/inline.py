@@ -55,13 +55,13 @@ def write_inline(sink: Sink, start: int) -> None:
     Raises:
         Problem: 422 media_invalid with the place of the fault, media_too_large; 503 queue_full.
     """
-    text, rest = sink.part.value, ""
+    text, rest = sink.part.value.rstrip("\r\n"), ""
     for place in range(start, len(text), _BLOCK_CHARS):
         rest += text[place : place + _BLOCK_CHARS].replace("\n", "").replace("\r", "")
         is_last = place + _BLOCK_CHARS >= len(text)
         end = len(rest) if is_last else len(rest) // 4 * 4
         try:
-            if not is_last and "=" in rest:
+            if not is_last and "=" in rest[:end]:
                 raise binascii.Error("padding (=) is not at its end")
             decoded = binascii.a2b_base64(rest[:end], strict_mode=True)
         except ValueError as error:
