@@ -47,7 +47,8 @@ class Prepared:
 
 
 class MediaInputs(Protocol):
-    """The processors of a model folder. A class of it is made with the folder's path alone and reads no weights.
+    """The processors of a model folder. A class of it is made with the folder's path alone and reads no weights; it
+    needs the methods of its kinds only.
 
     A ValueError of a method says what an item should be for the model; its text is for the client.
     """

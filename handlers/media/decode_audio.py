@@ -70,7 +70,7 @@ def _check(sound: Any, format_name: str, max_s: float) -> None:
         raise invalid(f"begins like {format_name} but is no such file")
     if sound.subtype not in _CODINGS[format_name]:
         allowed = ", ".join(_CODINGS[format_name])
-        raise invalid(f"is a {format_name} file with {sound.subtype} samples; {allowed} are taken")
+        raise invalid(f"holds {sound.subtype} samples; of {format_name}, {allowed} are taken")
     if not low <= sound.samplerate <= high:
         raise invalid(f"has {sound.samplerate} samples a second; {low} to {high} are taken")
     if sound.channels > _MAX_CHANNELS:

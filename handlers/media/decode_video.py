@@ -11,13 +11,13 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from handlers.media.faults import invalid, too_large
+from handlers.media.faults import MediaFault, invalid, too_large
 from handlers.media.whole import check_whole
 
 _DEMUXERS: Final = {"MP4": "mp4", "AVI": "avi", "WMV": "asf"}
 _CODECS: Final = (
     *("h264", "hevc", "mpeg4", "h263", "mpeg1video", "mpeg2video", "vp8", "vp9", "libdav1d", "av1"),
-    *("msmpeg4v1", "msmpeg4v2", "msmpeg4", "wmv1", "wmv2", "wmv3", "vc1", "mjpeg", "rawvideo", "dvvideo"),
+    *("msmpeg4v1", "msmpeg4v2", "msmpeg4", "wmv1", "wmv2", "wmv3", "vc1", "mjpeg", "dvvideo"),
 )
 """Decoders that may run on a client's bytes; those of the library are some five hundred."""
 _MISSED_FRAMES: Final = 16
@@ -43,7 +43,7 @@ def survey(path: Path, format_name: str, max_pixels: int, max_s: float) -> Clip:
         check_whole(file, format_name)
     try:
         with _opened(path, format_name, max_pixels) as container:
-            stream = _stream(container, format_name)
+            stream = _stream(container, max_pixels)
             _check_header(container, stream, max_pixels, max_s)
             frames, seconds = _count(container, stream, format_name, max_s)
             rate = float(stream.average_rate or 0)
@@ -52,7 +52,7 @@ def survey(path: Path, format_name: str, max_pixels: int, max_s: float) -> Clip:
     if not rate and seconds > 0:
         rate = (frames - 1) / seconds
     if not rate > 0:
-        raise invalid(f"is a {format_name} file that does not say how fast its frames come")
+        raise invalid("does not say how fast its frames come")
     return Clip(frames, rate)
 
 
@@ -75,7 +75,7 @@ def chosen_frames(
     index = -1
     try:
         with _opened(path, format_name, max_pixels) as container:
-            stream = _stream(container, format_name)
+            stream = _stream(container, max_pixels)
             for index, frame in enumerate(container.decode(stream)):
                 size = size or (frame.width, frame.height)
                 if (frame.width, frame.height) != size:
@@ -87,7 +87,10 @@ def chosen_frames(
                 if next_index is None:
                     return
     except av.error.FFmpegError as error:
-        raise _fault(error, format_name) from None
+        fault = _fault(error, format_name)
+        if isinstance(fault, MediaFault):  # its decoder does not say which
+            fault = invalid(f"{fault.reason}, or has frames of more than {max_pixels} pixels")
+        raise fault from None
     if frame is None or index + 1 + _MISSED_FRAMES < clip.frames:
         raise invalid(f"is damaged: only {index + 1} of its {clip.frames} frames can be decoded")
     while next_index is not None:
@@ -106,17 +109,19 @@ def _opened(path: Path, format_name: str, max_pixels: int) -> Any:
     return av.open(str(path), format=_DEMUXERS[format_name], options=options)
 
 
-def _stream(container: Any, format_name: str) -> Any:
-    """The first stream of pictures that is no cover."""
+def _stream(container: Any, max_pixels: int) -> Any:
+    """The first stream of pictures that is no cover, whose decoder will refuse larger ones by itself."""
     for stream in container.streams.video:
         if not stream.disposition & av.stream.Disposition.attached_pic:
             break
     else:
-        raise invalid(f"is a {format_name} file without video")
+        raise invalid("holds no video")
     codec = stream.codec_context
     if codec is None or codec.name not in _CODECS:
         name = "unknown" if codec is None else codec.name
-        raise invalid(f"is a {format_name} file with {name} video, which is not taken")
+        raise invalid(f"holds {name} video, which is not taken; H.264, HEVC, MPEG-4 and WMV are, and some older ones")
+    codec.thread_count = 1
+    codec.options = {"max_pixels": str(max_pixels)}
     return stream
 
 
@@ -124,8 +129,6 @@ def _check_header(container: Any, stream: Any, max_pixels: int, max_s: float) ->
     width, height = stream.codec_context.width, stream.codec_context.height
     if width * height > max_pixels:
         raise too_large(f"has {width} x {height} = {width * height} pixels a frame; at most {max_pixels} are allowed")
-    stream.codec_context.thread_count = 1
-    stream.codec_context.options = {"max_pixels": str(max_pixels)}
     whole = 0.0 if container.duration is None else container.duration / av.time_base
     own = 0.0 if stream.duration is None else float(stream.duration * stream.time_base)
     _check_length(max(whole, own), max_s)
@@ -154,7 +157,7 @@ def _count(container: Any, stream: Any, format_name: str, max_s: float) -> tuple
         last = max(last, place)
         _check_length(last - first, max_s)
     if not frames:
-        raise invalid(f"is a {format_name} file without frames")
+        raise invalid("holds no frames")
     if format_name == "MP4" and frames < stream.frames // 2:
         raise invalid(f"says it has {stream.frames} frames, of which {frames} are there")
     return frames, last - (first or 0.0)

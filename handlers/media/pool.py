@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from handlers.errors import Problem, internal, refused
 from handlers.media.limits import MB, MediaLimits
-from handlers.media.parts import PreparedMedia
+from handlers.media.parts import PreparedMedia, SourceFile
 from handlers.worker_pool import WorkerFault, WorkerLimits, WorkerLost, WorkerPool, WorkersBusy, WorkerTooSlow
 
 if TYPE_CHECKING:
-    from handlers.media.sources import SourceFile
     from handlers.media.spool import Spool
 
 _WORKER: Final = "handlers.media.worker"
@@ -73,6 +72,7 @@ class MediaPool:
                 "max_pixels": limits.max_pixels,
                 "max_video_s": limits.max_video_s,
                 "max_audio_s": limits.max_audio_s,
+                "disk_reserve_bytes": limits.disk_reserve_bytes,
                 "decode_s": limits.decode_s,
             },
         }

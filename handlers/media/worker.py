@@ -3,14 +3,13 @@
 It loads the processors once and forks for each file (see child.py), so that a file meets limits on memory and time, a
 fresh process, and none of the server's or of other requests' memory.
 
-In: ``{"path", "kind", "said", "model", "features", "limits"}``, see ``Job``; ``model`` alone only loads its processors.
-Out: ``{"tokens", "hash"}``, or ``{}``; ``{"refused": code, "reason"}``; ``{"memory": true}``; ``{"room": bytes}`` where the disk has not
-so many; ``{"late": true}``; ``{"ended": signal}``; ``{"failed": traceback}`` for a fault of ours.
+In: a ``Job`` as an object; ``model`` alone only loads its processors. Out: ``{"tokens", "hash"}``, or ``{}``;
+``{"refused": code, "reason"}``; ``{"memory": true}``; ``{"room": bytes}`` where the disk has not so many;
+``{"late": true}`` or ``{"ended": signal}`` of a fork; ``{"failed": traceback}`` for a fault of ours.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import traceback
@@ -21,7 +20,6 @@ from typing import Any, Final
 _NICE: Final = 10
 """Steps of the engine come first where both want a core."""
 _ONE_THREAD: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,7 @@ class Limits:
     max_pixels: int
     max_video_s: float
     max_audio_s: float
+    disk_reserve_bytes: int
     decode_s: float
 
 
@@ -57,6 +56,8 @@ def prepare(inputs: Any, job: Job) -> dict[str, Any]:
         MediaFault: the file is refused.
         MemoryError: it needs more than there is.
     """
+    from safetensors import SafetensorError
+
     from engine.multimodal.features import content_hash, save_features
     from handlers.media.formats import HEAD_BYTES, taken_format
 
@@ -65,11 +66,13 @@ def prepare(inputs: Any, job: Job) -> dict[str, Any]:
         format_name = taken_format(file.read(HEAD_BYTES), job.kind, job.said)
     prepared = _decoded(inputs, job, path, format_name)
     size = sum(tensor.nbytes for tensor in prepared.features.values())
+    features = Path(job.features)
+    disk = os.statvfs(features.parent)
+    if disk.f_bavail * disk.f_frsize - job.limits.disk_reserve_bytes < size:
+        return {"room": size}
     try:
-        save_features(Path(job.features), prepared.features)
-    except Exception as error:  # the library has one of its own, without the number
-        if isinstance(error, OSError) and error.errno not in _FULL:
-            raise
+        save_features(features, prepared.features)
+    except SafetensorError:  # it tells no number of the system's; the disk is what can be at fault
         return {"room": size}
     return {"tokens": prepared.tokens, "hash": content_hash(job.kind, prepared.features).hex()}
 
@@ -119,6 +122,24 @@ def answer(inputs: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"failed": traceback.format_exc(limit=-4)}
 
 
+def warmed(inputs: Any) -> Any:
+    """The processors, used once: what they load late is then there before the forks, which would load it each."""
+    import numpy as np
+
+    side, rate = 64, inputs.sample_rate
+    pixels = np.zeros((side, side, 3), np.uint8)
+    if "image" in inputs.kinds:
+        from PIL import Image
+
+        inputs.image(Image.fromarray(pixels))
+    if "video" in inputs.kinds:
+        indices = inputs.frame_indices(8, 8.0)
+        inputs.video((pixels for _ in indices), indices, 8, 8.0)
+    if "audio" in inputs.kinds:
+        inputs.audio(np.zeros(rate, np.float32))
+    return inputs
+
+
 def main() -> None:
     """Serve requests from stdin until it closes. Argument: the memory limit in bytes, beyond what is taken by then."""
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"), HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
@@ -145,7 +166,7 @@ def main() -> None:
         model = request["model"]
         try:
             if model not in loaded:
-                loaded[model] = inputs_of(Path(model))
+                loaded[model] = warmed(inputs_of(Path(model)))
         except Exception:
             return {"failed": traceback.format_exc(limit=-4)}
         return children.ask(request, request["limits"]["decode_s"]) if "path" in request else {}

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.multimodal.family import Prepared
 from engine.types import MediaKind
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 
 class Qwen2AudioInputs:
@@ -49,17 +45,3 @@ class Qwen2AudioInputs:
         if tokens < 1:
             raise ValueError(f"its {len(samples)} samples are too few to be heard")
         return Prepared(tokens, {"input_features": made["input_features"], "feature_attention_mask": mask})
-
-    def image(self, picture: Image) -> Prepared:
-        """Raises NotImplementedError: the model does not see."""
-        raise NotImplementedError
-
-    def frame_indices(self, frames: int, frames_per_s: float) -> Sequence[int]:
-        """Raises NotImplementedError: the model does not see."""
-        raise NotImplementedError
-
-    def video(
-        self, pixels: Iterable[NDArray[np.uint8]], indices: Sequence[int], frames: int, frames_per_s: float
-    ) -> Prepared:
-        """Raises NotImplementedError: the model does not see."""
-        raise NotImplementedError
