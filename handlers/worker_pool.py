@@ -59,8 +59,8 @@ class WorkerLimits:
     start_s: float = _START_TIME_S
     """For one to come up."""
     interrupts: bool = False
-    """Whether a worker whose request was cancelled is told so by SIGUSR1, and answers soon; others are killed, and the
-    next request waits until a new one is up."""
+    """Whether a worker whose request was cancelled is told so by SIGUSR1, and answers with a true member
+    ``interrupted``; others are killed, and the next request waits until a new one is up."""
 
 
 class WorkerPool:
@@ -165,13 +165,14 @@ async def _ask(worker: asyncio.subprocess.Process, data: bytes) -> dict[str, Any
 
 
 async def _interrupted(worker: asyncio.subprocess.Process, reading: asyncio.Future[dict[str, Any]]) -> bool:
-    """Whether a worker left its request and can take another."""
+    """Whether a worker left its request and can take another: not one that had just answered, which would take the
+    signal for the next request's."""
     try:
         worker.send_signal(signal.SIGUSR1)
     except ProcessLookupError:
         return False
     done, _ = await asyncio.wait([reading], timeout=_INTERRUPT_S)
-    return bool(done) and reading.exception() is None and not reading.result().get("last")
+    return bool(done) and reading.exception() is None and bool(reading.result().get("interrupted"))
 
 
 async def _kill(worker: asyncio.subprocess.Process, reading: asyncio.Future[dict[str, Any]] | None = None) -> None:

@@ -25,22 +25,29 @@ class Children:
         """
         self._answer = answer
         self._child = 0
+        self._interrupted = False
         # Found now: the child of a process with threads should look for as little as possible.
         self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def ask(self, request: dict[str, Any], time_s: float) -> dict[str, Any]:
-        """The function's answer; or ``{"late": true}`` where it took longer, or ``{"ended": signal or status}``."""
+        """The function's answer; or ``{"interrupted": true}``; or ``{"late": true}`` where it took longer; or
+        ``{"ended": signal or status}`` where the child ended without one."""
         read, write = os.pipe()
         parent = os.getpid()
         self._child = os.fork()
         if not self._child:
             self._run(request, parent, write)
         os.close(write)
+        if self._interrupted:  # before there was anything to end
+            os.kill(self._child, signal.SIGKILL)
         data, late = self._read(read, time_s)
         os.close(read)
         if late:
             os.kill(self._child, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(self._reaped())
+        interrupted, self._interrupted = self._interrupted, False
+        if interrupted:
+            return {"interrupted": True}
         if late:
             return {"late": True}
         try:
@@ -50,7 +57,8 @@ class Children:
         return answer if isinstance(answer, dict) else {"ended": -status if status < 0 else status}
 
     def interrupt(self) -> None:
-        """End the child that runs, if one does; for a handler of signals."""
+        """End the child that runs, or the one that is about to; for a handler of signals."""
+        self._interrupted = True
         if self._child:
             os.kill(self._child, signal.SIGKILL)
 

@@ -5,7 +5,8 @@ fresh process, and none of the server's or of other requests' memory.
 
 In: a ``Job`` as an object; ``model`` alone only loads its processors. Out: ``{"tokens", "hash"}``, or ``{}``;
 ``{"refused": code, "reason"}``; ``{"memory": true}``; ``{"room": bytes}`` where the disk has not so many;
-``{"late": true}`` or ``{"ended": signal}`` of a fork; ``{"failed": traceback}`` for a fault of ours.
+``{"late": true}``, ``{"interrupted": true}`` or ``{"ended": signal}`` of a fork; ``{"failed": traceback}`` for a fault
+of ours.
 """
 
 from __future__ import annotations
@@ -143,7 +144,6 @@ def warmed(inputs: Any) -> Any:
 def main() -> None:
     """Serve requests from stdin until it closes. Argument: the memory limit in bytes, beyond what is taken by then."""
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"), HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
-    os.nice(_NICE)
 
     import av
     import torch
@@ -171,4 +171,5 @@ def main() -> None:
             return {"failed": traceback.format_exc(limit=-4)}
         return children.ask(request, request["limits"]["decode_s"]) if "path" in request else {}
 
+    os.nice(_NICE)
     serve(reply, opens_files=True, writes_files=True, beyond_present=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-MODULES = "handlers.app, tools.cli, tools.serving, engine.multimodal.family, handlers.media.intake"
-NOT_NEEDED = ["PIL", "av", "soundfile", "httpcore", "torchvision", "torch", "transformers"]
+MODULES = "handlers.app, tools.cli, tools.serving, engine.multimodal.family, handlers.media.intake, handlers.media.pool"
+NOT_NEEDED = ["PIL", "av", "soundfile", "soxr", "httpcore", "torchvision", "torch", "transformers"]
 
 
 def test_the_http_side_imports_nothing_that_reads_media() -> None:
