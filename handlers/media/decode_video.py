@@ -23,6 +23,8 @@ _CODECS: Final = (
 _MISSED_FRAMES: Final = 16
 """At the end of a video that holds no picture for its last packets: as many as a decoder may hold back."""
 
+_MARGIN_PIXELS: Final = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Clip:
@@ -77,7 +79,9 @@ def chosen_frames(
         with _opened(path, format_name, max_pixels) as container:
             stream = _stream(container, max_pixels)
             for index, frame in enumerate(container.decode(stream)):
-                size = size or (frame.width, frame.height)
+                if size is None:
+                    _check_pixels(frame, max_pixels)
+                    size = frame.width, frame.height
                 if (frame.width, frame.height) != size:
                     new, old = f"{frame.width} x {frame.height}", f"{size[0]} x {size[1]}"
                     raise invalid(f"changes its size from {old} to {new} at frame {index}")
@@ -103,14 +107,19 @@ def _opened(path: Path, format_name: str, max_pixels: int) -> Any:
     options = {
         "codec_whitelist": ",".join(_CODECS),
         "protocol_whitelist": "file",
-        "max_pixels": str(max_pixels),
+        "max_pixels": _decoder_pixels(max_pixels),
         "threads": "1",
     }
     return av.open(str(path), format=_DEMUXERS[format_name], options=options)
 
 
+def _decoder_pixels(max_pixels: int) -> str:
+    """What a decoder may at most make room for; some want a margin around each frame."""
+    return str(2 * max_pixels + _MARGIN_PIXELS)
+
+
 def _stream(container: Any, max_pixels: int) -> Any:
-    """The first stream of pictures that is no cover, whose decoder will refuse larger ones by itself."""
+    """The first stream of pictures that is no cover, whose decoder refuses much larger ones by itself."""
     for stream in container.streams.video:
         if not stream.disposition & av.stream.Disposition.attached_pic:
             break
@@ -121,17 +130,21 @@ def _stream(container: Any, max_pixels: int) -> Any:
         name = "unknown" if codec is None else codec.name
         raise invalid(f"holds {name} video, which is not taken; H.264, HEVC, MPEG-4 and WMV are, and some older ones")
     codec.thread_count = 1
-    codec.options = {"max_pixels": str(max_pixels)}
+    codec.options = {"max_pixels": _decoder_pixels(max_pixels)}
     return stream
 
 
 def _check_header(container: Any, stream: Any, max_pixels: int, max_s: float) -> None:
-    width, height = stream.codec_context.width, stream.codec_context.height
-    if width * height > max_pixels:
-        raise too_large(f"has {width} x {height} = {width * height} pixels a frame; at most {max_pixels} are allowed")
+    _check_pixels(stream.codec_context, max_pixels)
     whole = 0.0 if container.duration is None else container.duration / av.time_base
     own = 0.0 if stream.duration is None else float(stream.duration * stream.time_base)
     _check_length(max(whole, own), max_s)
+
+
+def _check_pixels(picture: Any, max_pixels: int) -> None:
+    width, height = picture.width, picture.height
+    if width * height > max_pixels:
+        raise too_large(f"has {width} x {height} = {width * height} pixels a frame; at most {max_pixels} are allowed")
 
 
 def _check_length(seconds: float, max_s: float) -> None:

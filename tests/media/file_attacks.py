@@ -262,7 +262,13 @@ VIDEOS: Final = (
     ),
     (
         "frames of 81 million pixels",
-        lambda: pictures_in("avi", jpeg_of(9_000, 9_000)),
+        lambda: pictures_in("avi", saved(Image.new("L", (9_000, 9_000)), "JPEG")),
+        TOO_LARGE,
+        "has 9000 x 9000 = 81000000 pixels a frame; at most 67108864",
+    ),
+    (
+        "frames of 400 million pixels",
+        lambda: pictures_in("avi", jpeg_of(20_000, 20_000)),
         INVALID,
         "or has frames of more than 67108864 pixels",
     ),
@@ -276,7 +282,7 @@ VIDEOS: Final = (
         "a frame of 81 million pixels among small ones",
         lambda: pictures_in("avi", jpeg_of(64, 48), jpeg_of(9_000, 9_000)),
         INVALID,
-        "or has frames of more than",
+        "or has frames of more than 67108864 pixels",
     ),
 )
 
