@@ -8,7 +8,14 @@ from types import MappingProxyType
 from typing import Final
 
 PACKAGES: Final[Mapping[str, str]] = MappingProxyType(
-    {"PIL": "pillow", "av": "av", "soundfile": "soundfile", "httpcore": "httpcore", "torchvision": "torchvision"}
+    {
+        "PIL": "pillow",
+        "av": "av",
+        "soundfile": "soundfile",
+        "soxr": "soxr",
+        "httpcore": "httpcore",
+        "torchvision": "torchvision",
+    }
 )
 """What is imported, and the package that has it: those of the extra `media`."""
 
