@@ -87,7 +87,7 @@ def test_equal_lengths_with_other_bytes_share_no_more_than_the_text_before(
     executor = executor_of(folder)
     model = MediaModel.of(folder, dict(executor.info.media_tokens), tmp_path)
     part, suffix = (AUDIO, "wav") if kind == "qwen2_audio" else (IMAGE, "png")
-    messages = [{"role": "user", "content": [{**TEXT, "text": "Look at this. " * 3}, part]}]
+    messages = [{"role": "user", "content": [{**TEXT, "text": "Look at this. " * 3}, part, TEXT]}]
     file = tmp_path / f"same.{suffix}"
     found, expected = [], []
     for number, seed in enumerate((1, 2, 1, 2)):
