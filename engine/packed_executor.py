@@ -26,6 +26,7 @@ from engine.paged_memory import PagedMemory
 from engine.plan import AdapterTensors, ModelRunner
 from engine.prefix import SHORTEST_RUN
 from engine.sampling.beam import BeamSearch
+from engine.sampling.one_copy import OneCopySelector
 from engine.sampling.params import DrawSettings, FinishRule
 from engine.sampling.penalties import TokenCounts
 from engine.sampling.sampler import Draw, Row
@@ -282,7 +283,10 @@ class PackedExecutor:
                 rows += part.span.wanted
         if logits.shape[0] != rows:
             raise RuntimeError(f"the runner gave {logits.shape[0]} rows of logits where {rows} were wanted")
-        draws = StepDraws(logits, self._runner.selector) if rows else None
+        expected = self._pairs(wanted) if isinstance(self._runner.selector, OneCopySelector) else []
+        if looked is not None and expected:
+            looked.result()
+        draws = StepDraws(logits, self._runner.selector, expected) if rows else None
         if looked is not None:
             looked.result()
         for part in step.parts:
@@ -325,10 +329,14 @@ class PackedExecutor:
             rounds[request_id] = RequestRound(request_id, [], None, False, cached, prefilling=True)
         return rounds
 
+    @staticmethod
+    def _pairs(wanted: dict[Group, list[int]]) -> list[tuple[int, Row]]:
+        """Each choice of groups that have logits, and the row that it draws from."""
+        return [(rows[0], group.state.rows[choice]) for group, rows in wanted.items() for choice in group.choices]
+
     def _advance(self, draws: StepDraws, wanted: dict[Group, list[int]], rounds: dict[str, RequestRound]) -> None:
         """Give every group that has logits its next tokens."""
-        rows = [(indices[0], group.state.rows[choice]) for group, indices in wanted.items() for choice in group.choices]
-        drawn = iter(draws.draw(rows))
+        drawn = iter(draws.draw(self._pairs(wanted)))
         for group, indices in wanted.items():
             state = group.state
             outcome = rounds[state.request.request_id]
