@@ -18,6 +18,8 @@ BLOCK_SIZE = 128
 """Tokens of a page: the least that paged attention takes for queries of more than one row."""
 MASK_WIDTH = 2048
 """The side of the one mask from which the operator cuts what a causal or a banded step needs."""
+MOST_TOP_K = 1024
+"""The largest top-k of the operator."""
 _CAUSAL = 3
 _BAND = 4
 _OWN_MASK = 0
@@ -80,7 +82,7 @@ def attend(
         rows: the step.
         scale: factor on the scores.
         window: keys that a row sees, its own included; None: all.
-        sinks: one score per head that takes probability and gives no value, bfloat16 ``[heads]``.
+        sinks: one score per head that takes probability and gives no value, ``[heads]``.
 
     Returns:
         ``[tokens, heads, value_dim]``.
@@ -105,7 +107,7 @@ def attend(
     else:
         out, _ = torch_npu.npu_fused_infer_attention_score_v2(
             query, *paged, actual_seq_qlen=rows.query_ends, actual_seq_kvlen=rows.key_lengths,
-            num_query_heads=query.shape[1], softmax_scale=scale, learnable_sink=sinks, **shared,
+            num_query_heads=query.shape[1], softmax_scale=scale, learnable_sink=sinks.bfloat16(), **shared,
         )  # fmt: skip
     attended: Tensor = out
     return attended

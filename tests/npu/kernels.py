@@ -17,6 +17,8 @@ _HALF: Final = (torch.float16, torch.bfloat16)
 _ANY_FLOAT: Final = (*_HALF, torch.float32)
 _FLOAT32: Final = "MINDSPEC_NPU_FLOAT32"
 """With it, attention takes float32 as well, which no NPU does: for comparing tokens with the CPU path's."""
+_BLOCK: Final = int(os.environ.get("MINDSPEC_NPU_BLOCK", "128"))
+"""Tokens of a block. 128, but for tests of the engine whose short prompts shall cross many pages."""
 
 
 class Forbidden(AssertionError):
@@ -42,8 +44,8 @@ def _check_paged(
     assert table is not None, "this kernel knows paged attention only"
     need(table.dtype == torch.int32 and table.dim() == 2, "the block table is int32 [sequences, blocks]")
     need(table.is_contiguous(), "the block table is contiguous")
-    need(size == 128, f"a block has 128 tokens here, not {size}")
-    need(key.dim() == 3 and key.shape[1] == size and value.shape[:2] == key.shape[:2], "pages are [blocks, 128, width]")
+    need(size == _BLOCK, f"a block has {_BLOCK} tokens here, not {size}")
+    need(key.dim() == 3 and key.shape[1] == size and value.shape == key.shape, "pages are [blocks, 128, width]")
     need(key.numel() < 1 << 31 and value.numel() < 1 << 31, "a layer's pages have fewer than 2^31 numbers")
     need(kv > 0 and heads % kv == 0 and heads // kv <= 64, "the heads are 1 to 64 times the key heads")
     need(key.shape[2] % kv == 0 and value.shape[2] % kv == 0, "the width is a multiple of the key heads")
@@ -66,10 +68,10 @@ def _attend(query: Tensor, keys: Tensor, values: Tensor, hidden: Tensor, scale: 
 
 def _pages_of(pages: Tensor, table: Tensor, length: int, kv: int) -> Tensor:
     """The first ``length`` tokens of a row of the table, ``[length, kv_heads, dim]``."""
-    blocks = -(-length // 128)
+    blocks = -(-length // _BLOCK)
     need(blocks <= table.shape[0], f"{length} keys need {blocks} blocks; the table has {table.shape[0]}")
     need(bool((table[:blocks] >= 0).all()) and bool((table[:blocks] < pages.shape[0]).all()), "blocks that there are")
-    return pages[table[:blocks].long()].reshape(blocks * 128, kv, -1)[:length]
+    return pages[table[:blocks].long()].reshape(blocks * _BLOCK, kv, -1)[:length]
 
 
 def _banded(rows: int, keys: int, sparse_mode: int, pre_tokens: int, next_tokens: int) -> Tensor:
@@ -134,7 +136,7 @@ def _attention(
     sequences, width = block_table.shape
     need(query.shape[0] == sequences == len(actual_seq_lengths_kv), "as many lengths as sequences")
     need(atten_mask.dtype == torch.bool, "the mask is bool")
-    need(tuple(atten_mask.shape) == (sequences, 1, 1, width * 128), f"the mask covers the table: {atten_mask.shape}")
+    need(tuple(atten_mask.shape) == (sequences, 1, 1, width * _BLOCK), f"the mask covers the table: {atten_mask.shape}")
     need(num_heads * query.shape[3] < 65535, "BSND takes fewer than 65,535 numbers a row")
     out = query.new_empty(sequences, 1, num_heads, value.shape[2] // num_key_value_heads)
     sums = query.new_empty(sequences, num_heads, 1, 1, dtype=torch.float32)
