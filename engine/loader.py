@@ -1,4 +1,4 @@
-"""Loads a causal language model from a local folder, or says in a sentence why it cannot."""
+"""Loads a language model from a local folder, and its encoders of media, or says in a sentence why it cannot."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMultimodalLM, GgufConfig
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
+)
 from transformers.utils import logging as transformers_logging
 
 from engine.forward import ModelMismatch, SequenceForward
 from engine.loader_facts import POSITION_FIELDS
+from engine.multimodal.family import ENCODERS, MediaEncoder, encoder_of
 from engine.types import LoadFailureCause, ModelInfo
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -43,8 +47,10 @@ class LoadedModel:
     """A model in memory, ready to run."""
 
     model: Any
-    """transformers' model: in eval mode, without gradients, on its device."""
+    """transformers' model, or the text part of one that takes media: in eval mode, without gradients, on its device."""
     info: ModelInfo
+    encoder: MediaEncoder | None = None
+    """Of a model that takes media."""
 
 
 def load(
@@ -91,10 +97,9 @@ def load(
         source["use_safetensors"] = True
     # The bar that transformers draws on stderr while it reads weights has no place in a server's log.
     transformers_logging.disable_progress_bar()
+    kind = AutoModelForMultimodalLM if config.model_type in ENCODERS else AutoModelForCausalLM
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=chosen_dtype, output_loading_info=True, **source
-        )
+        model, report = kind.from_pretrained(folder, dtype=chosen_dtype, output_loading_info=True, **source)
     except Exception as error:
         _refuse_own_code(name, folder, trust_remote_code, error)
         raise LoadError(f"The weights of {name!r} cannot be loaded: {_reason(error)}") from error
@@ -105,15 +110,18 @@ def load(
         model = model.to(target).eval().requires_grad_(False)
     except (AssertionError, NotImplementedError, RuntimeError) as error:
         raise DeviceMissing(f"The model {name!r} cannot be put on {target}: {_reason(error)}") from error
+    encoder = encoder_of(model)
+    served = model if encoder is None else encoder.text_model().eval()
     info = ModelInfo(
-        vocab_size=_vocab_rows(model),
+        vocab_size=_vocab_rows(served),
         max_position_embeddings=_positions(config),
         eos_token_ids=_eos_token_ids(folder, model, from_gguf=gguf_file is not None),
         dtype=str(chosen_dtype).removeprefix("torch."),
         device=str(target),
         architecture=type(model).__name__,
+        media_tokens=() if encoder is None else tuple(encoder.token_ids.items()),
     )
-    loaded = LoadedModel(model, info)
+    loaded = LoadedModel(served, info, encoder)
     if tried:
         try_out(loaded, name)
     return loaded
@@ -182,14 +190,20 @@ def _locate(path: Path) -> tuple[Path, str | None]:
 
 
 def _refuse_other_kinds(name: str, config: Any, trust_remote_code: bool) -> None:
-    """Raise LoadError for configurations of models that do not continue a text token by token."""
+    """Raise LoadError for models that do not continue a text token by token, or take media and have no encoder here."""
     if config.is_encoder_decoder:
         raise LoadError(f"{name!r} is an encoder-decoder ({config.model_type}); only decoder-only models are served.")
+    declared = config.architectures or []
+    with_media = MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES.get(config.model_type)
+    if config.model_type in ENCODERS:
+        return
+    if with_media is not None and (not declared or declared[0] == with_media):
+        served = ", ".join(sorted(ENCODERS))
+        raise LoadError(f"{name!r} is a {with_media}, which takes media; of such models those are served: {served}.")
     remote = trust_remote_code and "AutoModelForCausalLM" in (getattr(config, "auto_map", None) or {})
     known: set[str] = set()
     for classes in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
         known.update([classes] if isinstance(classes, str) else classes)
-    declared = config.architectures or []
     if declared and not remote and not known.intersection(declared):
         raise LoadError(f"{name!r} is a {declared[0]}, which is not a causal language model.")
 

@@ -190,6 +190,9 @@ def _load(spec: EngineSpec, channel: Channel) -> Executor | None:
         # What is imported stays. Looking through it for garbage takes 0.6 s of a start, and later stops a round for
         # milliseconds, or for a third of a second.
         gc.disable()
+        # transformers would import it, where it is installed, with any of its models. Only processors need it, and they
+        # are not in this process; beside a torch that it was not built for no model could be imported at all.
+        sys.modules.setdefault("torchvision", None)  # type: ignore[arg-type]  # None: it cannot be imported
         factory = getattr(importlib.import_module(module_name), function_name)
         gc.freeze()
         torch = sys.modules.get("torch")

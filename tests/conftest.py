@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import logging
 import os
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiny_media import MediaModels
 from tools.weights import default_model_folder, is_whole
 
 # Before any test module imports torch or transformers, which read these once.
@@ -20,6 +22,12 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["DO_NOT_TRACK"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+# transformers imports it with any of its models, where it is installed.
+with contextlib.suppress(ImportError):
+    from engine.multimodal.torchvision_import import import_torchvision
+
+    import_torchvision()
 
 
 class OutsideConnection(Exception):
@@ -81,6 +89,12 @@ def loopback_only() -> Iterator[None]:
             patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
         patch.setattr(socket, "getaddrinfo", guarded_look_up)
         yield
+
+
+@pytest.fixture(scope="session")
+def media_models(tmp_path_factory: pytest.TempPathFactory) -> MediaModels:
+    """Folders of tiny models for images, video and audio, made when they are asked for."""
+    return MediaModels(tmp_path_factory.mktemp("media-models"))
 
 
 def _guarded(original: Any) -> Any:

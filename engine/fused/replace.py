@@ -14,7 +14,9 @@ from engine.fused.huge_pages import use_huge_pages
 from engine.fused.layers import DecoderLayer, GatedFeedForward, Norm
 from engine.fused.products import Product
 
-_LAYERS = frozenset({"LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer", "Qwen3DecoderLayer"})
+_LAYERS = frozenset(
+    f"{family}DecoderLayer" for family in ("Llama", "Mistral", "Qwen2", "Qwen2VL", "Qwen2_5_VL", "Qwen3")
+)
 _ATTENTION_PARTS = frozenset({"q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm"})
 _TOLERANCE = {torch.float32: 1e-4}
 _TOLERANCE_HALF = 0.03

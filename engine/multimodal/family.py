@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,10 +19,19 @@ from engine.types import MediaKind
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-INPUTS: Final[Mapping[str, str]] = {}
+INPUTS: Final[Mapping[str, str]] = {
+    "qwen2_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
+    "qwen2_5_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
+    "internvl": "engine.multimodal.inputs.internvl:InternVLInputs",
+}
 """Per model_type of config.json the class of its ``MediaInputs``, as module:name."""
 
-ENCODERS: Final[Mapping[str, str]] = {}
+ENCODERS: Final[Mapping[str, str]] = {
+    "qwen2_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
+    "qwen2_5_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
+    "qwen2_audio": "engine.multimodal.encoders.qwen2_audio:Qwen2AudioEncoder",
+    "internvl": "engine.multimodal.encoders.internvl:InternVLEncoder",
+}
 """Per model_type the class of its ``MediaEncoder``."""
 
 
@@ -37,7 +46,10 @@ class Prepared:
 
 
 class MediaInputs(Protocol):
-    """The processors of a model folder. A class of it is made with the folder's path alone and reads no weights."""
+    """The processors of a model folder. A class of it is made with the folder's path alone and reads no weights.
+
+    A ValueError of a method says what an item should be for the model; its text is for the client.
+    """
 
     kinds: frozenset[MediaKind]
     sample_rate: int
@@ -51,8 +63,11 @@ class MediaInputs(Protocol):
         """Which frames of a video the model looks at, ascending, given how many it has and how fast they come."""
         ...
 
-    def video(self, pixels: NDArray[np.uint8], indices: Sequence[int], frames: int, frames_per_s: float) -> Prepared:
-        """Of the chosen frames, ``[frames, height, width, 3]``; the rest as in ``frame_indices``."""
+    def video(
+        self, pixels: Iterable[NDArray[np.uint8]], indices: Sequence[int], frames: int, frames_per_s: float
+    ) -> Prepared:
+        """Of the chosen frames, each ``[height, width, 3]`` and all of one size, decoded while they are read: so many
+        in full size would be gigabytes. The rest as in ``frame_indices``."""
         ...
 
     def audio(self, samples: NDArray[np.float32]) -> Prepared:

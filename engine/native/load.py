@@ -74,6 +74,8 @@ def build_native(
         raise NativeUnavailable(f"it is for CPUs, and the model is on {loaded.model.device}.")
     if page_size % UNIT:
         raise NativeUnavailable(f"its pages hold multiples of {UNIT} tokens, not {page_size}.")
+    if loaded.encoder is not None:
+        raise ModelMismatch("its prompts may hold media, whose embeddings the native step does not take.")
     positions = loaded.info.max_position_embeddings
     seam.refuse_by_kind(model, positions)
     chosen = choose(cpu_flags(), variant)
