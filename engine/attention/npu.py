@@ -38,7 +38,7 @@ class NpuPool:
     def __init__(
         self, shapes: Sequence[LayerShape], num_pages: int, page_size: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        """``num_pages`` pages of ``page_size`` tokens, which is ``BLOCK_SIZE`` on an NPU, in each layer of ``shapes``."""
+        """``num_pages`` pages of ``page_size`` tokens, on an NPU ``BLOCK_SIZE``, in each layer of ``shapes``."""
         self.device = device
         self.page_size = page_size
         self._pins = device.type == "npu"

@@ -97,8 +97,10 @@ class OneCopySelector(TorchSelector):
         if warm:
             places = _given(warm, logits)
             settings = [rows[place].settings for place in warm]
-            temperatures = torch.tensor([[one.temperature] for one in settings], device=logits.device)
-            heated = self._filtered(scores.index_select(0, places) / temperatures, [rows[place] for place in warm])
+            temperatures = _given([one.temperature for one in settings], logits, torch.float32)
+            heated = self._filtered(
+                scores.index_select(0, places) / temperatures[:, None], [rows[place] for place in warm]
+            )
             keys = [(one.key, rows[place].position) for one, place in zip(settings, warm, strict=True)]
             every = torch.arange(logits.shape[1], device=logits.device)
             scores = scores.index_copy(0, places, heated - log_exponential_noise(keys, every))
@@ -123,8 +125,8 @@ class OneCopySelector(TorchSelector):
         for (by_rank, by_mass), members in kinds.items():
             places = _given(members, scores)
             settings = [rows[place].settings for place in members]
-            ranks = torch.tensor([one.top_k for one in settings], dtype=torch.int32, device=scores.device)
-            masses = torch.tensor([one.top_p for one in settings], device=scores.device)
+            ranks = _given([one.top_k for one in settings], scores, torch.int32)
+            masses = _given([one.top_p for one in settings], scores, torch.float32)
             kept = self._keep(scores.index_select(0, places), ranks if by_rank else None, masses if by_mass else None)
             scores = scores.index_copy(0, places, kept)
         return scores
@@ -151,9 +153,9 @@ class OneCopySelector(TorchSelector):
         return Looked(best.tolist(), finite.tolist(), draws)
 
 
-def _given(numbers: Sequence[int], like: Tensor) -> Tensor:
-    """Integers of the host, int64, on the device of another tensor."""
-    return torch.tensor(numbers, dtype=torch.int64).to(like.device, non_blocking=True)
+def _given(numbers: Sequence[float], like: Tensor, dtype: torch.dtype = torch.int64) -> Tensor:
+    """Numbers of the host on the device of another tensor; nothing waits for them to arrive."""
+    return torch.tensor(numbers, dtype=dtype).to(like.device, non_blocking=True)
 
 
 def _most_listed(rows: Sequence[tuple[int, Row]]) -> int:

@@ -46,7 +46,9 @@ class Allowed:
         self.allowed = torch.tensor(ids)
 
 
-def row(position: int = 0, choice: int = 0, prompt: tuple[int, ...] = (1, 2), allowed: Any = None, **fields: Any) -> Row:
+def row(
+    position: int = 0, choice: int = 0, prompt: tuple[int, ...] = (1, 2), allowed: Any = None, **fields: Any
+) -> Row:
     """What draws with these sampling fields."""
     settings_of = DrawSettings.of(SamplingParams(max_tokens=99, **fields), choice)
     return Row(settings_of, position, TokenCounts.start(settings_of, prompt, CPU), allowed)

@@ -6,21 +6,17 @@ import os
 from functools import partial
 from typing import Final
 
-import kernels
 import pytest
 from cpu_npu import CpuNpuRunner
 
 from engine import torch_runner
 
 _PAGES: Final = "pages of the NPU have another layout"
-_SHARED: Final = "pages are shared here, so that so few are enough; see test_npu_company.py"
 NOT_HERE: Final = {
     "gemma2": "soft caps are refused by name, and the model runs one sequence at a time; see test_npu_refusals.py",
     "test_pages_are_copied_wherever_they_lie": _PAGES,
     "test_numbers_that_are_not_finite_stay_with_their_sequence": _PAGES,
     "test_a_page_counts_each_layer_with_its_own_widths": "keys and values are equally wide here",
-    "test_greedy_answers_in_company_equal_generate[llama-9": _SHARED,
-    "test_greedy_answers_in_company_equal_generate[gemma3_text-9": _SHARED,
     "test_whole_layers_of_llama_like_models_are_replaced": "other modules replace them",
     "test_a_replacement_that_computes_something_else_is_not_taken": "other modules replace them",
     "test_a_mixed_step_gives_each_row_its_own_model[gpt_oss": "sinks are bfloat16 there, whatever the model's dtype",
@@ -28,11 +24,6 @@ NOT_HERE: Final = {
 """Tests that ask for what belongs to the CPU's runner alone, and why."""
 
 torch_runner.build = partial(torch_runner.build, kind=CpuNpuRunner)  # type: ignore[assignment]  # for this process
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """The kernels stay registered as long as the session."""
-    config.npu_kernels = kernels.register()  # type: ignore[attr-defined]  # kept there
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

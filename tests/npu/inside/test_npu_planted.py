@@ -12,6 +12,8 @@ from cpu_npu import both
 from kernels import Forbidden
 from steps import model, run
 
+from engine.npu.runner import NpuRunner
+
 ATTENTION = "npu_fused_infer_attention_score"
 SCATTER = "npu_scatter_pa_kv_cache"
 
@@ -77,11 +79,16 @@ PLANTED = {
 }
 
 
+@pytest.fixture(scope="module")
+def npu() -> NpuRunner:
+    """Built before any mistake, so that its next step meets it."""
+    return both(model("llama"))[0]
+
+
 @pytest.mark.parametrize("mistake", PLANTED)
-def test_a_planted_mistake_is_caught(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runner is built before it, so that its first step meets it."""
+def test_a_planted_mistake_is_caught(mistake: str, npu: NpuRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step that makes it ends in an error."""
     name, change, error = PLANTED[mistake]
-    npu, _ = both(model("llama"))
     original = getattr(torch_npu, name)
 
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -93,7 +100,6 @@ def test_a_planted_mistake_is_caught(mistake: str, monkeypatch: pytest.MonkeyPat
         run(npu)
 
 
-def test_without_a_mistake_nothing_is_caught() -> None:
+def test_without_a_mistake_nothing_is_caught(npu: NpuRunner) -> None:
     """The same steps as they are."""
-    npu, _ = both(model("llama"))
     run(npu)
