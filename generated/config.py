@@ -540,6 +540,186 @@ class ServerSection(ContractModel):
     Own key. Headers of a request.
     """
 
+    mediaDomains: Annotated[
+        Annotated[list[Annotated[str, Field(strict=True, min_length=1, max_length=260)]], Field(max_length=1000)]
+        | None,
+        NotNull(),
+        Field(exclude_if=lambda v: v is None),
+    ] = None
+    """
+    Own key. Hosts that media are fetched from.
+    """
+
+    mediaPrivateNetworks: Annotated[
+        Annotated[list[Annotated[str, Field(strict=True, min_length=1, max_length=50)]], Field(max_length=1000)] | None,
+        NotNull(),
+        Field(exclude_if=lambda v: v is None),
+    ] = None
+    """
+    Own key. Where hosts of mediaDomains may be although the address is private.
+    """
+
+    mediaFolder: Annotated[
+        Annotated[str, Field(strict=True, max_length=4096)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Folder of local files; empty: none are read.
+    """
+
+    mediaSpoolFolder: Annotated[
+        Annotated[str, Field(strict=True, max_length=4096)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Folder for the media of running requests.
+    """
+
+    maxMediaItems: Annotated[
+        Annotated[int, Integer(ge=1, le=20)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Images, videos and recordings of a request together.
+    """
+
+    maxImages: Annotated[
+        Annotated[int, Integer(ge=0, le=20)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Images of a request.
+    """
+
+    maxVideos: Annotated[
+        Annotated[int, Integer(ge=0, le=20)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Videos of a request.
+    """
+
+    maxAudios: Annotated[
+        Annotated[int, Integer(ge=0, le=20)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Recordings of a request.
+    """
+
+    maxMediaSize: Annotated[
+        Annotated[int, Integer(ge=1, le=100000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. MB of all media of a request together.
+    """
+
+    maxImageSize: Annotated[
+        Annotated[int, Integer(ge=1, le=10000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. MB of an image.
+    """
+
+    maxVideoSize: Annotated[
+        Annotated[int, Integer(ge=1, le=100000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. MB of a video.
+    """
+
+    maxAudioSize: Annotated[
+        Annotated[int, Integer(ge=1, le=10000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. MB of a recording.
+    """
+
+    maxInputAudioSize: Annotated[
+        Annotated[int, Integer(ge=1, le=10000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. MB of the recording of an input_audio part, decoded.
+    """
+
+    maxMediaPixels: Annotated[
+        Annotated[int, Integer(ge=1, le=1073741824)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Pixels of an image or of one frame of a video.
+    """
+
+    maxVideoTime: Annotated[
+        Annotated[int, Integer(ge=1, le=86400)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds of a video.
+    """
+
+    maxAudioTime: Annotated[
+        Annotated[int, Integer(ge=1, le=86400)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds of a recording.
+    """
+
+    mediaConnectTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds in which a host is found and connected to, and as many for TLS.
+    """
+
+    mediaReadTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds between two pieces of an answer.
+    """
+
+    mediaFetchTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds for one item, redirects included.
+    """
+
+    mediaQueueTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds in which an item waits for its turn to be fetched or decoded.
+    """
+
+    maxMediaRedirects: Annotated[
+        Annotated[int, Integer(ge=0, le=20)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Redirects that are followed for an item.
+    """
+
+    maxMediaFetches: Annotated[
+        Annotated[int, Integer(ge=1, le=1000)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Items that are fetched from one host at the same time.
+    """
+
+    mediaDecodeTimeout: Annotated[
+        Annotated[int, Integer(ge=1, le=3600)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Seconds for decoding an item.
+    """
+
+    mediaDecodeMemory: Annotated[
+        Annotated[int, Integer(ge=512, le=1048576)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. MB of address space of a process that decodes.
+    """
+
+    mediaDecodeWorkers: Annotated[
+        Annotated[int, Integer(ge=1, le=64)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
+    ] = None
+    """
+    Own key. Processes that decode.
+    """
+
     drainTimeout: Annotated[
         Annotated[int, Integer(ge=0, le=86400)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None

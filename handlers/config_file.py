@@ -20,6 +20,7 @@ from generated import config_rules
 from generated.config import Config
 from generated.config_keys import KEYS, Key
 from generated.problems import is_tag, render_path, shown, value_at
+from handlers.media.urls import UrlError, read_domain
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 """Size of a file at most, as in MindIE."""
@@ -225,10 +226,12 @@ def _form_faults(raw: dict[str, Any]) -> Iterator[Fault]:
     for path, value in leaves(raw):
         key = key_of(path)
         refuse = _FORMS.get(key.form or "") if key is not None else None
-        if refuse is not None and isinstance(value, str):
-            reason = refuse(value)
+        texts = enumerate(value) if isinstance(value, list) else [(None, value)]
+        for index, text in texts if refuse is not None else ():
+            reason = refuse(text) if refuse is not None and isinstance(text, str) else ""
             if reason:
-                yield Fault(path_text(path), f"is {shown(value)}; {reason}")
+                where = path if index is None else (*path, index)
+                yield Fault(path_text(where), f"is {shown(text)}; {reason}")
 
 
 def _no_address(text: str) -> str:
@@ -261,10 +264,28 @@ def _no_time(text: str) -> str:
     return ""
 
 
+def _no_network(text: str) -> str:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return "it must be a network such as 10.0.0.0/8 or fd12::/16, with no address in it"
+    return ""
+
+
+def _no_media_host(text: str) -> str:
+    try:
+        read_domain(text)
+    except UrlError as error:
+        return f"the entry {error}"
+    return ""
+
+
 _FORMS: Final[Mapping[str, Callable[[str], str]]] = {
     "ip": _no_address,
     "plugin-params": _no_plugins,
     "local-time": _no_time,
+    "network": _no_network,
+    "media-host": _no_media_host,
 }
 """Forms of texts: each gives what is allowed where a text has not got it."""
 

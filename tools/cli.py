@@ -21,6 +21,7 @@ from tools.docs.command import add_docs
 from tools.link_options import add_links, links_of
 from tools.lint.command import add_lint
 from tools.load.options import add_options
+from tools.media_options import add_media, media_of
 from tools.proxy.command import add_proxy
 from tools.server_options import (
     FEATURES,
@@ -123,6 +124,7 @@ def _settings(given: argparse.Namespace, model_name: str) -> Settings:
         access=access_of(given),
         health=HealthLimits(given.npu_usage_threshold, getattr(given, "engine_stall_seconds", 60.0)),
         links=links_of(given),
+        media=media_of(given),
         engine=_sizes(given),
         instances=getattr(given, "instances", 1),
         metrics=given.metrics,
@@ -194,6 +196,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_life(serve)
     add_links(serve)
     add_access(serve)
+    add_media(serve)
     serve.set_defaults(run=_serve, profile=())
     serve.set_defaults(**(defaults or {}))
 

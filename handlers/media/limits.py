@@ -17,11 +17,13 @@ class MediaLimits:
     folder: Path | None = Path("/data/multimodal_inputs")
     """The only folder of local files; None: none are read."""
     domains: tuple[str, ...] = ()
-    """Hosts that media are fetched from, in lower case; MindIE's ALLOWED_MEDIA_DOMAINS_ENV."""
+    """Hosts that media are fetched from, in lower case, perhaps with a port; MindIE's ALLOWED_MEDIA_DOMAINS_ENV."""
     private_networks: tuple[IPv4Network | IPv6Network, ...] = ()
     """Where allow-listed hosts may be although the addresses are private."""
     spool_folder: Path | None = None
     """For files of running requests; None: a folder of this process in the system's folder for temporary files."""
+    disk_reserve_bytes: int = 256 * MB
+    """Left alone of the disk that it lies on."""
 
     max_items: int = 20
     """Of a request."""
@@ -38,13 +40,18 @@ class MediaLimits:
     max_url_chars: int = 4096
 
     connect_s: float = 5.0
+    """Until a connection stands: the host's name, each of its addresses, TLS."""
     read_s: float = 10.0
     """Between two pieces of an answer."""
     fetch_s: float = 60.0
     """For one item, redirects included."""
     max_redirects: int = 3
     max_fetches: int = 16
-    """At the same time, of all requests."""
+    """At the same time from one host, by all requests; the others wait."""
+    max_request_fetches: int = 4
+    """At the same time by one request."""
+    fetch_wait_s: float = 60.0
+    """How long an item may wait for its turn."""
 
     max_pixels: int = 64 * 1024 * 1024
     """Of an image, or of one frame of a video, before it is made smaller."""

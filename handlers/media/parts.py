@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from engine.types import MediaKind
 
@@ -18,6 +19,16 @@ class MediaPart:
     """A path, a file:// or http(s) address, a data URI, or Base64."""
     audio_format: str | None = None
     """Of an input_audio part, in lower case: its value is Base64 then."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A part whose bytes lie in a file of the request's spool, unread and as hostile as they came."""
+
+    part: MediaPart
+    path: Path
+    size: int
+    """In bytes, at least 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,3 +289,12 @@ async def log_stream(server: Server) -> list[str]:
             logging.captureWarnings(False)
             writer.close()
     return [name for name, stream in streams.items() if "endpoint=/v1/completions" in stream.getvalue()]
+
+
+def media(name: str) -> Probe:
+    """A limit of media; what it does is seen in tests/media."""
+
+    async def probe(server: Server) -> Any:
+        return getattr(server.service.settings.media, name)
+
+    return probe

@@ -6,6 +6,7 @@ import json
 import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from config_probes import (
     loading,
     log_stream,
     logged,
+    media,
     metrics,
     mocked,
     models,
@@ -65,6 +67,30 @@ THINKS = {f"{MODEL}.models.llama.enable_reasoning": True}
 CACHED = {f"{MODEL}.plugin_params": '{"plugin_type": "prefix_cache"}'}
 LORAS = {f"{DEPLOY}.maxLoras": 2, f"{DEPLOY}.maxLoraRank": 8, f"{DEPLOY}.loraDirectory": "adapters"}
 PORT = {"ServerConfig.port": 21025}
+MEDIA_NUMBERS: dict[str, tuple[str, float, int, float]] = {
+    "maxMediaItems": ("max_items", 20, 7, 7),
+    "maxImages": ("max_images", 20, 0, 0),
+    "maxVideos": ("max_videos", 20, 0, 0),
+    "maxAudios": ("max_audios", 20, 0, 0),
+    "maxMediaSize": ("max_total_bytes", 1000 * 2**20, 7, 7 * 2**20),
+    "maxImageSize": ("max_image_bytes", 40 * 2**20, 7, 7 * 2**20),
+    "maxVideoSize": ("max_video_bytes", 512 * 2**20, 7, 7 * 2**20),
+    "maxAudioSize": ("max_audio_bytes", 40 * 2**20, 7, 7 * 2**20),
+    "maxInputAudioSize": ("max_input_audio_bytes", 20 * 2**20, 7, 7 * 2**20),
+    "maxMediaPixels": ("max_pixels", 2**26, 7, 7),
+    "maxVideoTime": ("max_video_s", 3600, 7, 7),
+    "maxAudioTime": ("max_audio_s", 1800, 7, 7),
+    "mediaConnectTimeout": ("connect_s", 5, 7, 7),
+    "mediaReadTimeout": ("read_s", 10, 7, 7),
+    "mediaFetchTimeout": ("fetch_s", 60, 7, 7),
+    "mediaQueueTimeout": ("fetch_wait_s", 60, 7, 7),
+    "maxMediaRedirects": ("max_redirects", 3, 7, 7),
+    "maxMediaFetches": ("max_fetches", 16, 7, 7),
+    "mediaDecodeTimeout": ("decode_s", 60, 7, 7),
+    "mediaDecodeMemory": ("decode_memory_bytes", 4 * 2**30, 700, 700 * 2**20),
+    "mediaDecodeWorkers": ("decode_workers", 1, 7, 7),
+}
+"""Keys of numbers: the limit, its default, another value of the key, and what the limit is then."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +113,24 @@ class Row:
         return f"{self.key}={next(iter((self.changes or self.environment).values()))}"[:80]
 
 
+MEDIA_ROWS = [
+    *(Row(key, {f"ServerConfig.{key}": value}, media(name), before, after)
+      for key, (name, before, value, after) in MEDIA_NUMBERS.items()),
+    Row("mediaDomains", {"ServerConfig.mediaDomains": ["Media.Test", "[FD12::1]:81"]}, media("domains"), (),
+        ("media.test", "[fd12::1]:81")),
+    Row("mediaDomains", {}, media("domains"), ("media.test",), ("a.test", "b.test:81"), environment={
+        "ALLOWED_MEDIA_DOMAINS_ENV": " A.test,b.test:81,"}, also={"ServerConfig.mediaDomains": ["media.test"]}),
+    Row("mediaDomains", {}, media("domains"), ("media.test",), (), environment={"ALLOWED_MEDIA_DOMAINS_ENV": ""},
+        also={"ServerConfig.mediaDomains": ["media.test"]}),
+    Row("mediaPrivateNetworks", {"ServerConfig.mediaPrivateNetworks": ["10.0.0.0/8"]}, media("private_networks"), (),
+        (ip_network("10.0.0.0/8"),)),
+    Row("mediaFolder", {"ServerConfig.mediaFolder": "/inputs"}, media("folder"), Path("/data/multimodal_inputs"),
+        Path("/inputs")),
+    Row("mediaFolder", {"ServerConfig.mediaFolder": ""}, media("folder"), Path("/data/multimodal_inputs"), None),
+    Row("mediaSpoolFolder", {"ServerConfig.mediaSpoolFolder": "/spool"}, media("spool_folder"), None, Path("/spool")),
+    Row("mediaSpoolFolder", {}, media("spool_folder"), Path("/spool"), Path("/cache"), environment={
+        "LOCAL_CACHE_DIR": "/cache"}, also={"ServerConfig.mediaSpoolFolder": "/spool"}),
+]  # fmt: skip
 ROWS = [
     Row("ipAddress", {"ServerConfig.ipAddress": "127.0.0.5"}, listens("business"), "127.0.0.1:21025",
         "127.0.0.5:21025", also=PORT),
@@ -137,6 +181,7 @@ ROWS = [
     Row("sendBufferBytes", {"ServerConfig.sendBufferBytes": 4096}, sizes, [256, 262144], [256, 4096]),
     Row("maxHeaderBytes", {"ServerConfig.maxHeaderBytes": 1024}, headers(1, 2000), 200, 431),
     Row("maxHeaders", {"ServerConfig.maxHeaders": 16}, headers(20, 1), 200, 431),
+    *MEDIA_ROWS,
     Row("strictUnknown", {"ServerConfig.strictUnknown": True}, completes(unknown=1), 200, 422),
     Row("relaxedRules", {"ServerConfig.relaxedRules": ["tools-exclude-n"]},
         two_choices_with_tools, 422, 200),

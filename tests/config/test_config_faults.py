@@ -62,6 +62,16 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"ServerConfig.e2eTimeout": 0}, "ServerConfig.e2eTimeout: is 0; it must be an integer from 1 to 65535"),
     ({"ServerConfig.maxRequestLength": 101}, "ServerConfig.maxRequestLength: is 101; it must be an integer from 1 to "
      "100"),
+    ({"ServerConfig.mediaDomains": ["a.test", "http://b.test"]}, 'ServerConfig.mediaDomains[1]: is "http://b.test"; '
+     "the entry is not a host such as example.org, or example.org:8443 for one port alone"),
+    ({"ServerConfig.mediaDomains": ["*.a.test"]}, 'ServerConfig.mediaDomains[0]: is "*.a.test"; the entry has no '
+     "usable host; it must be a name of letters, digits, hyphens and underscores (other scripts as xn--), or an IP "
+     "address"),
+    ({"ServerConfig.mediaPrivateNetworks": ["10.0.0.1/8"]}, 'ServerConfig.mediaPrivateNetworks[0]: is "10.0.0.1/8"; it '
+     "must be a network such as 10.0.0.0/8 or fd12::/16, with no address in it"),
+    ({"ServerConfig.mediaPrivateNetworks": "10.0.0.0/8"}, 'ServerConfig.mediaPrivateNetworks: is "10.0.0.0/8"; it must '
+     "be a list of networks such as 10.0.0.0/8 or fd12::/16"),
+    ({"ServerConfig.maxMediaItems": 21}, "ServerConfig.maxMediaItems: is 21; it must be an integer from 1 to 20"),
     ({"ServerConfig.maxJsonDepth": 9}, "ServerConfig.maxJsonDepth: is 9; it must be an integer from 10 to 100"),
     ({"ServerConfig.HealthCheckConfig.npuUsageThreshold": 101}, "ServerConfig.HealthCheckConfig.npuUsageThreshold: "
      "is 101; it must be an integer from 0 to 100"),

@@ -12,6 +12,7 @@ from generated.config_keys import KEYS, VARIABLES
 from handlers.config_file import ConfigError, ConfigFile, Fault, plugins_of
 from handlers.template_file import deployed_template
 from tools.config.access import ACCESS_KEYS, HTTPS, access_options
+from tools.config.media import MEDIA_KEYS, MEDIA_OPTIONS, media_notes, media_options
 from tools.config.weights import WeightsFacts
 
 MODEL_PATH: Final = "BackendConfig.ModelDeployConfig.ModelConfig[0]"
@@ -66,12 +67,14 @@ OPTIONS: Final[Mapping[str, str]] = {
     "BackendConfig.ScheduleConfig.maxLongPartialPrefills": "max_long_partial_prefills",
     "BackendConfig.ScheduleConfig.longPrefillTokenThreshold": "long_prefill_token_threshold",
     "BackendConfig.ScheduleConfig.maxQueue": "max_queue",
+    **MEDIA_OPTIONS,
 }
 """Keys that are one option each, with the same values."""
 HANDLED: Final = frozenset(
     {
         "EnableDynamicAdjustTimeoutConfig",
         *ACCESS_KEYS,
+        *MEDIA_KEYS,
         "ServerConfig.relaxedRules",
         "ServerConfig.compatRefusals",
         "BackendConfig.ModelDeployConfig.truncation",
@@ -176,7 +179,7 @@ def choose(file: ConfigFile, environment: Mapping[str, str], weights: WeightsFac
         value = file.value(key)
         if value is not None:
             options[option] = value
-    for step in (_address, _guards, _lengths, _prefills, _memory, _adapters, _plugins, _model_options, _variables):
+    for step in STEPS:
         faults += step(chosen, environment, weights)
     if file.value("EnableDynamicAdjustTimeoutConfig"):
         options.update(SLOWEST)
@@ -194,7 +197,7 @@ Step = Callable[[Chosen, Mapping[str, str], WeightsFacts | None], Iterator[Fault
 def _address(chosen: Chosen, environment: Mapping[str, str], _: WeightsFacts | None) -> Iterator[Fault]:
     for key, known in KEYS.items():
         text = environment.get(known.environment or "")
-        if known.environment is None or not text:
+        if known.environment is None or known.form != "ip" or not text:
             continue
         try:
             zeros = ipaddress.ip_address(text).is_unspecified
@@ -215,6 +218,14 @@ def _guards(chosen: Chosen, _: Mapping[str, str], __: WeightsFacts | None) -> It
     if chosen.file.value(HTTPS) is None:
         chosen.notes.append(Fault(HTTPS, "is absent, which means true: HTTPS is served"))
     yield from ()
+
+
+def _media(chosen: Chosen, environment: Mapping[str, str], _: WeightsFacts | None) -> Iterator[Fault]:
+    options, won, faults = media_options(chosen.file, _home(chosen.file), environment)
+    chosen.options.update(options)
+    chosen.environment.update(won)
+    chosen.notes += media_notes(chosen.options)
+    yield from faults
 
 
 def _lengths(chosen: Chosen, _: Mapping[str, str], weights: WeightsFacts | None) -> Iterator[Fault]:
@@ -366,3 +377,9 @@ def _relaxed(chosen: Chosen, rules: list[str]) -> list[Fault]:
     return [
         Fault("ServerConfig.relaxedRules", f"names {name!r}; rules that can be relaxed are {known}") for name in unknown
     ]
+
+
+STEPS: Final[tuple[Step, ...]] = (
+    *(_address, _guards, _media, _lengths, _prefills, _memory, _adapters, _plugins, _model_options, _variables),
+)
+"""What a file becomes beside ``OPTIONS``."""

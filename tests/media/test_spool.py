@@ -1,0 +1,138 @@
+"""Files of requests: where they lie, who may read them, when they go, and what is done where the disk is full."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handlers.errors import Problem
+from handlers.media.limits import MediaLimits
+from handlers.media.spool import Spools
+
+PARAM = "messages[0].content[1].image_url"
+
+
+def spools(base: Path, **limits: int) -> Spools:
+    return Spools(MediaLimits(spool_folder=base, **limits))
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_folders_and_files_are_this_user_s_alone(tmp_path: Path) -> None:
+    """0700 and 0600, whatever the umask is."""
+    before = os.umask(0)
+    try:
+        made = spools(tmp_path)
+        file = made.open().new_file(".png")
+    finally:
+        os.umask(before)
+    assert [mode(made.folder), mode(file.parent), mode(file)] == [0o700, 0o700, 0o600]
+
+
+def test_a_closed_spool_is_gone_and_others_stay(tmp_path: Path) -> None:
+    """Also when it is closed again."""
+    made = spools(tmp_path)
+    first, second = made.open(), made.open()
+    first.append(first.new_file(), b"one", PARAM)
+    kept = second.new_file()
+    first.close()
+    first.close()
+    assert (first.folder.exists(), kept.exists()) == (False, True)
+
+
+def test_the_end_of_the_process_s_spools_leaves_nothing(tmp_path: Path) -> None:
+    """Files of requests that still ran included."""
+    made = spools(tmp_path)
+    made.open().new_file()
+    made.close()
+    made.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pieces_come_one_behind_the_other(tmp_path: Path) -> None:
+    """And are counted."""
+    spool = spools(tmp_path).open()
+    file = spool.new_file()
+    spool.append(file, b"one ", PARAM)
+    spool.append(file, b"two", PARAM)
+    assert (file.read_bytes(), spool.media_bytes) == (b"one two", 7)
+
+
+def test_a_write_after_the_end_makes_no_file(tmp_path: Path) -> None:
+    """A thread that is late leaves nothing behind."""
+    spool = spools(tmp_path).open()
+    file = spool.new_file()
+    spool.close()
+    with pytest.raises(FileNotFoundError):
+        spool.append(file, b"late", PARAM)
+
+
+def test_media_of_a_request_have_a_limit_together(tmp_path: Path) -> None:
+    """The part that goes past it is blamed, and nothing of it is written."""
+    spool = spools(tmp_path, max_total_bytes=2 * 1024 * 1024).open()
+    spool.append(spool.new_file(), bytes(2 * 1024 * 1024), PARAM)
+    second = spool.new_file()
+    with pytest.raises(Problem) as caught:
+        spool.append(second, b"x", "messages[1].content[0].video_url")
+    assert (caught.value.status, caught.value.code) == (422, "media_too_large")
+    assert caught.value.param == "messages[1].content[0].video_url"
+    assert caught.value.message.endswith("the media of this request have more than 2 MB together, the most allowed")
+    assert second.stat().st_size == 0
+
+
+def test_a_full_disk_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    """As what may pass: 503 with Retry-After."""
+    spool = spools(tmp_path, disk_reserve_bytes=2**62).open()
+    file = spool.new_file()
+    with pytest.raises(Problem, match="no room on its disk") as caught:
+        spool.append(file, b"x", PARAM)
+    assert (caught.value.status, caught.value.code) == (503, "queue_full")
+    assert caught.value.headers == {"Retry-After": "1"}
+    assert file.stat().st_size == 0
+
+
+def test_a_disk_that_fills_meanwhile_is_told_likewise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write itself may be what finds out."""
+    spool = spools(tmp_path).open()
+    file = spool.new_file()
+
+    def full(_: int, __: memoryview) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(Problem, match="no room on its disk"):
+        spool.append(file, b"x", PARAM)
+
+
+def test_what_a_killed_process_left_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    """Its lock is free then; the folder of a process that lives is left alone, and so is what is not ours."""
+    script = (
+        "import os, sys; from pathlib import Path; from handlers.media.limits import MediaLimits;"
+        "from handlers.media.spool import Spools; made = Spools(MediaLimits(spool_folder=Path(sys.argv[1])));"
+        "made.open().new_file(); print(made.folder, flush=True); os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False)
+    left = Path(killed.stdout.strip())
+    assert left.exists()
+    living = spools(tmp_path)
+    other = tmp_path / "mindspec-media-of-somebody"
+    other.mkdir()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "mindspec-media-link").symlink_to(outside)
+    third = spools(tmp_path)
+    assert [path.exists() for path in (left, living.folder, third.folder, other, outside)] == [False, *[True] * 4]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_the_start(tmp_path: Path) -> None:
+    """An OSError that names it."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        spools(tmp_path / "file" / "below")
