@@ -74,7 +74,8 @@ def build_step(running: Sequence[Group], limits: BatchLimits, after_prefills: bo
     first, until ``max_prefill_batch_size`` chunks or the budget are used up. The budget is ``max_prefill_tokens``, or
     ``mixed_prefill_tokens`` when that is less and there is a decode row; as it is at least 1, the oldest prefill goes
     on in every step. Long prompts leave up to half of it to the others, so that nobody waits for all of a long prompt
-    that came before. Where prefills run ``apart``, one of the two is left out if there are both.
+    that came before. A prompt with media goes on as far as their embeddings are there. Where prefills run ``apart``,
+    one of the two is left out if there are both.
 
     Args:
         running: the groups.
@@ -84,11 +85,15 @@ def build_step(running: Sequence[Group], limits: BatchLimits, after_prefills: bo
     parts: list[Part] = []
     prefills: list[Group] = []
     for group in running:
-        if not group.ready:
-            prefills.append(group)
+        media = group.state.media
+        if not group.ready or (media is not None and group.sequences[0].computed < media.end):
+            if media is None or _computable(group, group.sequences[0]) > 0:
+                prefills.append(group)
             continue
         for sequence in group.sequences:
             span = Span(sequence.pages, sequence.computed, [sequence.tokens[-1]], True, group.state.adapter)
+            if media is not None:
+                span.shift = media.shift(sequence.computed)
             parts.append(Part(group, sequence, span))
     budget = min(limits.max_prefill_tokens, limits.mixed_prefill_tokens) if parts else limits.max_prefill_tokens
     if limits.apart and parts and prefills:
@@ -107,7 +112,7 @@ def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits, b
     largest = limits.prefill_chunk_size or budget
     partial = partial_long = 0
     waiting = [
-        sequence.left - group.in_step
+        _computable(group, sequence)
         for group in prefills
         for sequence in group.sequences
         if len(sequence.tokens) <= limits.long_prefill_tokens
@@ -117,7 +122,7 @@ def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits, b
         for sequence in group.sequences:
             left = sequence.left - group.in_step  # beams leave their newest tokens for one common decode step
             long = len(sequence.tokens) > limits.long_prefill_tokens
-            count = min(left, largest, budget - reserved if long else budget)
+            count = min(_computable(group, sequence), largest, budget - reserved if long else budget)
             if count <= 0:
                 continue
             if count < left:
@@ -131,6 +136,8 @@ def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits, b
             wanted = end == len(sequence.tokens) and group.resume is None
             chunk = sequence.tokens[sequence.computed : end]
             span = Span(sequence.pages, sequence.computed, chunk, wanted, group.state.adapter)
+            if group.state.media is not None:
+                span.media = group.state.media.rows(sequence.computed, end)
             parts.append(Part(group, sequence, span))
             budget -= count
             chunks -= 1
@@ -138,3 +145,9 @@ def _add_chunks(parts: list[Part], prefills: list[Group], limits: BatchLimits, b
                 reserved = max(0, reserved - count)
             if not budget or not chunks:
                 return
+
+
+def _computable(group: Group, sequence: KVSequence) -> int:
+    """Tokens that can be run now: those before the first image, say, that waits for the encoder."""
+    left, media = sequence.left - group.in_step, group.state.media
+    return left if media is None else min(left, media.ready_end(sequence.computed) - sequence.computed)

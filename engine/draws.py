@@ -62,6 +62,11 @@ class StepDraws:
         return draws
 
 
+def pairs(wanted: dict[Group, list[int]]) -> list[tuple[int, Row]]:
+    """Each choice of groups that have logits, behind the row that it draws from."""
+    return [(rows[0], group.state.rows[choice]) for group, rows in wanted.items() for choice in group.choices]
+
+
 def failures(draws: StepDraws, wanted: dict[Group, list[int]]) -> dict[str, str]:
     """The requests that cannot go on, and why, as sentences."""
     failed: dict[str, str] = {}

@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from engine.multimodal.rows import media_inputs
+from engine.plan import MediaRows, Span
+
 _CHECK_TOKENS = 6
 _TOLERANCE = {torch.float32: 2e-3, torch.float64: 2e-3}
 _TOLERANCE_HALF = 0.1
@@ -28,10 +31,13 @@ class SequenceState:
     cache: DynamicCache
     short_ids: list[int] | None
     """All tokens so far while the model may still switch to its long rotary frequencies; else None."""
+    shift: int = 0
+    """See ``Span.shift``; of the tokens to come."""
 
     def fork(self) -> SequenceState:
         """A copy that goes on separately."""
-        return SequenceState(copy.deepcopy(self.cache), None if self.short_ids is None else list(self.short_ids))
+        short_ids = None if self.short_ids is None else list(self.short_ids)
+        return SequenceState(copy.deepcopy(self.cache), short_ids, self.shift)
 
 
 class SequenceForward:
@@ -62,15 +68,26 @@ class SequenceForward:
         self._last_row_only = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
         self._rope_switch = rope_switch(model.config)
 
+    def begin(self) -> SequenceState:
+        """Of a sequence without tokens."""
+        return SequenceState(self._empty_cache(), None if self._rope_switch is None else [])
+
     @torch.inference_mode()
     def prefill(self, token_ids: Sequence[int]) -> tuple[Tensor, SequenceState]:
         """Run a prompt; the logits after its last token, float32 ``[vocab]``, and the state to go on from."""
-        state = SequenceState(self._empty_cache(), None if self._rope_switch is None else [])
+        state = self.begin()
         return self.extend(state, token_ids), state
 
     @torch.inference_mode()
-    def extend(self, state: SequenceState, token_ids: Sequence[int]) -> Tensor:
-        """Append tokens to a sequence; changes ``state``. The logits after the last one, float32 ``[vocab]``."""
+    def extend(self, state: SequenceState, token_ids: Sequence[int], media: MediaRows | None = None) -> Tensor:
+        """Append tokens to a sequence; changes ``state``. The logits after the last one, float32 ``[vocab]``.
+
+        ``media``: what the tokens have besides their ids.
+        """
+        if media is not None or state.shift:
+            start = state.cache.get_seq_length()
+            span = Span((), start, list(token_ids), 1, shift=state.shift, media=media)
+            return self._logits(token_ids, state.cache, {**self._last_row_only, **self._media_inputs(span)})[-1]
         if state.short_ids is not None and self._rope_switch is not None:
             state.short_ids += token_ids
             if len(state.short_ids) > self._rope_switch:
@@ -118,13 +135,19 @@ class SequenceForward:
     def _empty_cache(self) -> DynamicCache:
         return DynamicCache(config=self._model.config)
 
-    def _logits(self, token_ids: Sequence[int], cache: DynamicCache | None, extra: dict[str, int]) -> Tensor:
-        """Logits of a run of tokens, float32 ``[tokens or 1, vocab]``."""
-        input_ids = torch.tensor([list(token_ids)], dtype=torch.int64, device=self.device)  # [1, tokens]
+    def _media_inputs(self, span: Span) -> dict[str, Any]:
+        ids = torch.tensor([span.token_ids], dtype=torch.int64, device=self.device)  # [1, tokens]
+        positions = torch.arange(span.start, span.start + len(span.token_ids), device=self.device)[None]
+        return media_inputs(ids, positions, [span], [len(span.token_ids) - 1], self._model.get_input_embeddings())
+
+    def _logits(self, token_ids: Sequence[int], cache: DynamicCache | None, extra: dict[str, Any]) -> Tensor:
+        """Logits of a run of tokens, float32 ``[tokens or 1, vocab]``. ``extra`` may have the inputs themselves."""
         keywords: dict[str, Any] = {self._cache_keyword: cache} if cache is not None else {}
-        logits: Tensor = self._model(
-            input_ids=input_ids, use_cache=cache is not None, return_dict=True, **keywords, **extra
-        ).logits
+        if "position_ids" not in extra:
+            keywords["input_ids"] = torch.tensor(
+                [list(token_ids)], dtype=torch.int64, device=self.device
+            )  # [1, tokens]
+        logits: Tensor = self._model(use_cache=cache is not None, return_dict=True, **keywords, **extra).logits
         return logits[0, :, : self._vocab_size].float()
 
 

@@ -15,7 +15,7 @@ from transformers.models.auto.modeling_auto import (
 )
 from transformers.utils import logging as transformers_logging
 
-from engine.forward import ModelMismatch, SequenceForward
+from engine.forward import ModelMismatch, SequenceForward, rope_switch
 from engine.loader_facts import POSITION_FIELDS
 from engine.multimodal.family import ENCODERS, MediaEncoder, encoder_of
 from engine.types import LoadFailureCause, ModelInfo
@@ -112,6 +112,8 @@ def load(
         raise DeviceMissing(f"The model {name!r} cannot be put on {target}: {_reason(error)}") from error
     encoder = encoder_of(model)
     served = model if encoder is None else encoder.text_model().eval()
+    if encoder is not None and rope_switch(served.config) is not None:
+        raise LoadError(f"{name!r} takes media and rotates all positions anew when a sequence grows; it is not served.")
     info = ModelInfo(
         vocab_size=_vocab_rows(served),
         max_position_embeddings=_positions(config),

@@ -10,6 +10,7 @@ from engine.plan import ModelRunner
 from engine.prefix import SHORTEST_RUN, PrefixIndex
 from engine.sequences import KVSequence
 from engine.stats import MemoryStats
+from engine.types import Request
 
 _RUNS_TO_WAIT_FOR = 4
 """A part of a page that another sequence computes is waited for when it saves so many shortest runs of tokens."""
@@ -52,6 +53,19 @@ class KVMemory(ABC):
     @abstractmethod
     def most_pages(self, prompt_tokens: int, limit: int, beams: int) -> int:
         """Pages that a choice (``beams`` 1) or a set of beams can need at one time, each up to ``limit`` tokens."""
+
+    def refusal(self, request: Request) -> str | None:
+        """Why a request can never have the pages that it may need, as a sentence; None when it can."""
+        beams = request.sampling.n if request.sampling.use_beam_search else 1
+        prompt, output = len(request.prompt_ids), request.sampling.max_tokens
+        needed = self.most_pages(prompt, prompt + output - 1, beams)
+        if needed <= self._num_pages:
+            return None
+        wide = f" in {beams} beams" if beams > 1 else ""
+        return (
+            f"A prompt of {prompt} tokens with up to {output} tokens of output{wide} needs memory for "
+            f"{needed * self.page_size} tokens; this deployment has memory for {self._num_pages * self.page_size}."
+        )
 
     @abstractmethod
     def spare(self, sequence: KVSequence, forks: int, tokens: int, running: int, reserve_all: bool) -> int:

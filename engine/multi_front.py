@@ -10,7 +10,7 @@ from dataclasses import fields
 from engine.front_base import DOWN, LOADING, STOPPING, FrontCounts, LostCause, State
 from engine.generation import Generation
 from engine.process_front import ProcessFront
-from engine.stats import EngineStats, ExecutorStats, MemoryStats
+from engine.stats import EngineStats, ExecutorStats, MediaStats, MemoryStats
 from engine.tally import Observed
 from engine.text.tokenizer import TextTokenizer
 from engine.types import AdapterError, AdapterSource, EngineError, ModelInfo, Request
@@ -77,10 +77,15 @@ class MultiFront:
         stats = [front.engine_stats for front in self.instances]
         executors = [entry.executor for entry in stats]
         memories = [entry.memory for entry in executors if entry.memory is not None]
-        memory = MemoryStats._make(map(sum, zip(*memories, strict=True))) if memories else None
-        names = [name for name in ExecutorStats._fields if name != "memory"]
+        media = [entry.media for entry in executors if entry.media is not None]
         executor = ExecutorStats(
-            memory=memory, **{name: sum(getattr(each, name) for each in executors) for name in names}
+            memory=MemoryStats._make(map(sum, zip(*memories, strict=True))) if memories else None,
+            media=MediaStats._make(map(sum, zip(*media, strict=True))) if media else None,
+            **{
+                name: sum(getattr(each, name) for each in executors)
+                for name in ExecutorStats._fields
+                if name not in ("memory", "media")
+            },
         )
         received, queued = sum(entry.received for entry in stats), sum(entry.queued for entry in stats)
         return EngineStats(received, queued, all(entry.full for entry in stats), executor)

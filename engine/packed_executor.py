@@ -14,23 +14,20 @@ import torch
 from engine.admission import Admission
 from engine.batching import BatchLimits, Part, build_step
 from engine.drafting import Drafting
-from engine.draws import StepDraws, failures
+from engine.draws import StepDraws, failures, pairs
 from engine.executor import NOT_FINITE, RequestRound
 from engine.extent_memory import ExtentMemory
 from engine.forks import Forks
-from engine.grammar.compiler import GrammarCompiler, constraints_of, is_prepared
+from engine.grammar.compiler import GrammarCompiler, is_prepared
 from engine.lora_files import read_adapter
 from engine.memory import KVMemory
+from engine.multimodal.desk import MediaDesk
 from engine.pace import StepPace
 from engine.paged_memory import PagedMemory
 from engine.plan import AdapterTensors, ModelRunner
 from engine.prefix import SHORTEST_RUN
-from engine.sampling.beam import BeamSearch
 from engine.sampling.one_copy import OneCopySelector
-from engine.sampling.params import DrawSettings, FinishRule
-from engine.sampling.penalties import TokenCounts
-from engine.sampling.sampler import Draw, Row
-from engine.sampling.thinking import ThinkingLimit
+from engine.sampling.sampler import Draw
 from engine.sequences import Group, RequestState
 from engine.stats import ExecutorStats
 from engine.types import Request, StepToken
@@ -61,6 +58,7 @@ class PackedExecutor:
         shortest_run: int = SHORTEST_RUN,
         prefix_cache: bool = True,
         pace: StepPace | None = None,
+        media: MediaDesk | None = None,
     ) -> None:
         """Args:
         runner: the model and its pages.
@@ -71,6 +69,7 @@ class PackedExecutor:
         shortest_run: tokens of a cached page that are worth a copy of it where the rest differs.
         prefix_cache: what one request has computed serves others that begin alike.
         pace: tells of long steps before they begin.
+        media: of a model that takes more than text.
         """
         self.info = runner.info
         pool_tokens = runner.num_pages * runner.page_size
@@ -85,6 +84,7 @@ class PackedExecutor:
         self._grammars = grammars
         self._limits = limits or BatchLimits()
         self._pace = pace or StepPace()
+        self._media = media
         self._prefix_cache = prefix_cache
         self._after_prefills = False
         soft_limit = None if cache_bytes is None else cache_bytes // runner.bytes_per_page
@@ -116,21 +116,12 @@ class PackedExecutor:
         running = sum([group.width for group in admission.running])
         waiting = sum([group.width for group in admission.waiting])
         counts = (admission.preemptions, self._drafting.drafted, self._drafting.accepted)
-        return ExecutorStats(running, waiting, admission.unstarted, *counts, self._memory.stats)
+        media = None if self._media is None else self._media.stats
+        return ExecutorStats(running, waiting, admission.unstarted, *counts, self._memory.stats, media)
 
     def refuse(self, request: Request) -> str | None:
         """Why a request can never run here, as a sentence; None when it can."""
-        beams = request.sampling.n if request.sampling.use_beam_search else 1
-        prompt, output = len(request.prompt_ids), request.sampling.max_tokens
-        needed = self._memory.most_pages(prompt, prompt + output - 1, beams)
-        if needed <= self._runner.num_pages:
-            return None
-        size = self._runner.page_size
-        wide = f" in {beams} beams" if beams > 1 else ""
-        return (
-            f"A prompt of {prompt} tokens with up to {output} tokens of output{wide} needs memory for "
-            f"{needed * size} tokens; this deployment has memory for {self._runner.num_pages * size}."
-        )
+        return self._memory.refusal(request)
 
     def prepared(self, request: Request) -> bool:
         """Whether the request's grammar is compiled; see ``Executor.prepared``."""
@@ -148,8 +139,9 @@ class PackedExecutor:
         """Admit a request.
 
         Raises:
-            ValueError: its id is admitted already, it can never run, or its adapter is not there.
+            ValueError: its id is admitted already, it can never run, its adapter is not there, or its media do not fit.
             GrammarError: its grammar cannot be compiled.
+            OSError, SafetensorError: its media cannot be read.
         """
         if request.request_id in self._requests:
             raise ValueError(f"request {request.request_id!r} is admitted already")
@@ -160,8 +152,12 @@ class PackedExecutor:
         number = request.adapter_number
         if number and number not in self._adapters:
             raise ValueError(f"request {request.request_id!r} asks for an adapter that is not loaded")
-        state = self._state_of(request)
+        state = RequestState.of(request, self._arrivals, self.info.eos_token_ids, self._device, self._grammars)
         state.adapter = self._adapters[number] if number else 0
+        if request.media:
+            if self._media is None:
+                raise ValueError(f"request {request.request_id!r} has media, and the model takes text only")
+            state.media, state.drafts = self._media.admit(request), False
         self._requests[request.request_id] = state
         together = list(state.rows)[: self._limits.max_batch_size]
         self._enter(state, together)
@@ -178,6 +174,7 @@ class PackedExecutor:
         self._prepared = False
         state = self._requests.pop(request_id, None)
         if state is not None:
+            self._forget(state)
             for group in state.groups:
                 self._admission.drop(group)
 
@@ -194,6 +191,7 @@ class PackedExecutor:
             self._admission.drop(group)
         if not state.rows:
             del self._requests[request_id]
+            self._forget(state)
         return bool(state.rows)
 
     @torch.inference_mode()
@@ -225,18 +223,6 @@ class PackedExecutor:
             raise ValueError("a waiting group has pages")
         self._memory.check(sequence for group in groups for sequence in group.sequences)
 
-    def _state_of(self, request: Request) -> RequestState:
-        sampling = request.sampling
-        rule = FinishRule.of(sampling, self.info.eos_token_ids, constrained=request.grammar is not None)
-        if sampling.use_beam_search:
-            return RequestState(request, self._arrivals, rule, {}, BeamSearch(request, rule, self._device))
-        rows = {}
-        for choice, constraint in enumerate(constraints_of(self._grammars, request)):
-            settings = DrawSettings.of(sampling, choice)
-            counts = TokenCounts.start(settings, request.prompt_ids, self._device)
-            rows[choice] = Row(settings, 0, counts, constraint, ThinkingLimit.of(request.thinking_budget))
-        return RequestState(request, 0 if request.reserved else self._arrivals, rule, rows, None)
-
     def _enter(self, state: RequestState, choices: list[int]) -> None:
         first = choices[0] if choices else 0
         sequence = state.prompt_sequence(cached=self._prefix_cache)
@@ -253,7 +239,13 @@ class PackedExecutor:
             self._requests.clear()
             self._admission.clear()
             self._memory.reset()
+            if self._media is not None:
+                self._media.clear()
             raise
+
+    def _forget(self, state: RequestState) -> None:
+        if state.media is not None and self._media is not None:
+            self._media.forget(state.request.request_id)
 
     def _prepare(self) -> None:
         """Make room for the running sequences, then start waiting ones in what is left; once before a step."""
@@ -262,14 +254,26 @@ class PackedExecutor:
             self._admission.admit()
             self._prepared = True
 
+    def _encode(self) -> list[RequestRound]:
+        """Give the encoder its turn; the rounds of the requests that it worked for, and of those that failed by it."""
+        if self._media is None:
+            return []
+        running = self._admission.running
+        reading = [(group.state.media, group.sequences[0].computed) for group in running if group.state.media]
+        turn = self._media.turn(reading, any(group.ready for group in running))
+        for request_id in turn.failed:
+            self.remove(request_id)
+        return turn.rounds()
+
     def _step(self) -> list[RequestRound]:
         self._prepare()
+        encoded = self._encode()
         self._prepared = False
         step = build_step(self._admission.running, self._limits, self._after_prefills)
         self._after_prefills = len(step.parts) > step.plan.decode_count
         if not step.parts:
             self.sequences_run = 0
-            return []
+            return encoded
         self._drafting.add(step.parts, step.plan.decode_count)
         looked = self._look(step.parts)
         with self._pace.step(sum(len(span.token_ids) for span in step.plan.spans)):
@@ -283,7 +287,7 @@ class PackedExecutor:
                 rows += part.span.wanted
         if logits.shape[0] != rows:
             raise RuntimeError(f"the runner gave {logits.shape[0]} rows of logits where {rows} were wanted")
-        expected = self._pairs(wanted) if isinstance(self._runner.selector, OneCopySelector) else []
+        expected = pairs(wanted) if isinstance(self._runner.selector, OneCopySelector) else []
         if looked is not None and expected:
             looked.result()
         draws = StepDraws(logits, self._runner.selector, expected) if rows else None
@@ -311,7 +315,7 @@ class PackedExecutor:
         for part in step.parts:
             if part.group.resume is not None and not part.group.sequences[0].left:
                 self._forks.resume_beams(part.group)
-        return list(rounds.values())
+        return [*rounds.values(), *(outcome for outcome in encoded if outcome.request_id not in rounds)]
 
     def _look(self, parts: list[Part]) -> Future[None] | None:
         """Begin to find the tokens that grammars allow next, for the choices that draw in this step."""
@@ -329,14 +333,9 @@ class PackedExecutor:
             rounds[request_id] = RequestRound(request_id, [], None, False, cached, prefilling=True)
         return rounds
 
-    @staticmethod
-    def _pairs(wanted: dict[Group, list[int]]) -> list[tuple[int, Row]]:
-        """Each choice of groups that have logits, and the row that it draws from."""
-        return [(rows[0], group.state.rows[choice]) for group, rows in wanted.items() for choice in group.choices]
-
     def _advance(self, draws: StepDraws, wanted: dict[Group, list[int]], rounds: dict[str, RequestRound]) -> None:
         """Give every group that has logits its next tokens."""
-        drawn = iter(draws.draw(self._pairs(wanted)))
+        drawn = iter(draws.draw(pairs(wanted)))
         for group, indices in wanted.items():
             state = group.state
             outcome = rounds[state.request.request_id]

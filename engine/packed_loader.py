@@ -17,6 +17,7 @@ from engine.forward import ModelMismatch
 from engine.grammar.compiler import GrammarCompiler
 from engine.loader import LoadedModel, load, try_out
 from engine.machine_memory import cache_bytes
+from engine.multimodal.desk import CACHE_BYTES, SLICE_S, MediaDesk
 from engine.native.load import attempt, build_native
 from engine.native.packing import CpuWeights
 from engine.native.runner import NativeRunner
@@ -27,7 +28,7 @@ from engine.plan import ModelRunner
 from engine.process import usable_cores
 from engine.runner import TorchExecutor
 from engine.text.tokenizer import tokenizer_from_folder
-from engine.torch_runner import PAGE_SIZE, load_runner
+from engine.torch_runner import PAGE_SIZE, TorchRunner, load_runner
 
 CpuStep = Literal["auto", "native", "torch"]
 """What computes on a CPU: the native step where it can, it or nothing, or torch."""
@@ -63,6 +64,8 @@ def load_executor(
     cpu_weights: CpuWeights = "bf16",
     native_cache: str | None = None,
     threads: int | None = None,
+    encoder_slice_ms: float = 1000 * SLICE_S,
+    encoder_cache_bytes: int = CACHE_BYTES,
     on_progress: Callable[[str], None] = lambda _: None,
     on_long_step: Callable[[float], None] = lambda _: None,
 ) -> Executor:
@@ -86,6 +89,8 @@ def load_executor(
         cpu_weights: of the native step; int8 ones are refused where it does not run.
         native_cache: the folder that the native step's library is kept in once it is built; None takes the usual one.
         threads: of the native step; None takes one a core, since it makes way for busy neighbours by itself.
+        encoder_slice_ms: how long answers wait for encoders of media between two steps.
+        encoder_cache_bytes: of embeddings that are kept for later requests with the same media.
         on_progress: gets a sentence before something that takes seconds.
         on_long_step: gets the processor time of a step, in seconds, before it begins; see ``StepPace``.
 
@@ -168,8 +173,19 @@ def load_executor(
         )
     ((grammars, warmed),) = warming
     warmed.result()
+    media = None
+    if isinstance(runner, LoadedModel | TorchRunner) and runner.encoder is not None:
+        table = runner.model.get_input_embeddings().weight  # [vocab, hidden]
+        media = MediaDesk(
+            runner.encoder,
+            table.shape[1],
+            table.dtype,
+            slice_s=encoder_slice_ms / 1000,
+            cache_bytes=encoder_cache_bytes,
+            tell=on_long_step,
+        )
     if isinstance(runner, LoadedModel):
-        return TorchExecutor(runner, memory_bytes, grammars, memory_share, StepPace(on_long_step))
+        return TorchExecutor(runner, memory_bytes, grammars, memory_share, StepPace(on_long_step), media)
     if isinstance(runner, NativeRunner):
         # torch's idle threads would spin on into the next step, and there is nothing large left for them to do.
         torch.set_num_threads(1)
@@ -182,6 +198,7 @@ def load_executor(
         grammars=grammars,
         prefix_cache=prefix_cache,
         pace=StepPace(on_long_step),
+        media=media,
     )
 
 

@@ -17,6 +17,17 @@ AdapterTensors = Mapping[str, tuple[Tensor, Tensor]]
 in it, in the dtype of the weights. The layer then gives ``x @ (W + B @ A).T``."""
 
 
+@dataclass(frozen=True, slots=True)
+class MediaRows:
+    """What a span of a prompt with media has besides token ids; for runners whose model takes media."""
+
+    places: Tensor | None
+    """The model's places of the tokens, int64 ``[axes, tokens]``; None: their positions."""
+    embeddings: Sequence[tuple[int, Tensor]]
+    """From which row of the span on which embeddings stand in place of the tokens', ``[rows, hidden]``. The ids of
+    these rows mean nothing to the runner."""
+
+
 @dataclass(slots=True)
 class Span:
     """One sequence's rows of one step."""
@@ -32,6 +43,10 @@ class Span:
     """The logits after each of so many of its last tokens are wanted."""
     adapter: int = 0
     """What ``ModelRunner.load_adapter`` gave for the adapter of these rows; 0 for the model as it is."""
+    shift: int = 0
+    """How much the model's place of a token, on every axis, is further on than its position, where ``media`` has none:
+    behind an image, which takes fewer places than tokens, it is negative."""
+    media: MediaRows | None = None
 
 
 @dataclass(slots=True)

@@ -17,6 +17,8 @@ from engine.loader import LoadedModel
 from engine.lora_files import read_adapter
 from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
+from engine.multimodal.desk import MediaDesk
+from engine.multimodal.prompt import PromptMedia
 from engine.pace import StepPace
 from engine.plan import AdapterTensors
 from engine.sampling.beam import BeamSearch
@@ -51,6 +53,11 @@ class _Running:
     beam: BeamSearch | None
     sequences: list[_Sequence] | None = None
     """None until the prompt has run."""
+    media: PromptMedia | None = None
+    begun: SequenceState | None = None
+    """The prompt as far as its media were encoded."""
+    computed: int = 0
+    """Tokens in ``begun``."""
 
 
 class TorchExecutor:
@@ -69,6 +76,7 @@ class TorchExecutor:
         grammars: GrammarCompiler | None = None,
         memory_share: float = 1.0,
         pace: StepPace | None = None,
+        media: MediaDesk | None = None,
     ) -> None:
         """Args:
         loaded: the model.
@@ -76,9 +84,11 @@ class TorchExecutor:
         grammars: without, no request may have one.
         memory_share: this process's part of that share, where several serve.
         pace: tells of long steps before they begin.
+        media: of a model that takes more than text.
         """
         self._grammars = grammars
         self._pace = pace or StepPace()
+        self._media = media
         self.info = loaded.info
         self._forward = SequenceForward(loaded.model, loaded.info.vocab_size)
         self._capacity = pool_bytes(memory_bytes, memory_share) // self._forward.bytes_per_token()
@@ -93,12 +103,12 @@ class TorchExecutor:
     @property
     def live_sequences(self) -> int:
         """Live choices, and the width of each beam request."""
-        return sum(running.beam.width if running.beam else len(running.rows) for running in self._requests.values())
+        return sum(map(_width, self._requests.values()))
 
     @property
     def stats(self) -> ExecutorStats:
-        """Every admitted sequence runs in every round; there are no pages."""
-        return ExecutorStats(self.live_sequences)
+        """Every admitted sequence runs in every round, unless it waits for its media; there are no pages."""
+        return ExecutorStats(self.live_sequences, media=None if self._media is None else self._media.stats)
 
     def refuse(self, request: Request) -> str | None:
         """Why a request can never run here, as a sentence; None when it can."""
@@ -120,8 +130,9 @@ class TorchExecutor:
         """Admit a request.
 
         Raises:
-            ValueError: its id is admitted already, or it can never run.
+            ValueError: its id is admitted already, it can never run, or its media do not fit.
             GrammarError: for its grammar.
+            OSError, SafetensorError: its media cannot be read.
         """
         if request.request_id in self._requests:
             raise ValueError(f"request {request.request_id!r} is admitted already")
@@ -141,11 +152,18 @@ class TorchExecutor:
                 settings = DrawSettings.of(sampling, choice)
                 counts = TokenCounts.start(settings, request.prompt_ids, device)
                 rows[choice] = Row(settings, 0, counts, constraint, ThinkingLimit.of(request.thinking_budget))
-        self._requests[request.request_id] = _Running(request, rule, rows, beam)
+        running = _Running(request, rule, rows, beam)
+        if request.media:
+            if self._media is None:
+                raise ValueError(f"request {request.request_id!r} has media, and the model takes text only")
+            running.media = self._media.admit(request)
+        self._requests[request.request_id] = running
 
     def remove(self, request_id: str) -> None:
         """Drop a request with its caches; an unknown id is fine."""
         self._requests.pop(request_id, None)
+        if self._media is not None:
+            self._media.forget(request_id)
 
     def remove_choice(self, request_id: str, choice: int) -> bool:
         """End one choice; an unknown one is fine, and so is a beam request, whose beams are no choices yet."""
@@ -156,7 +174,7 @@ class TorchExecutor:
         if running.sequences is not None:
             running.sequences = [sequence for sequence in running.sequences if sequence.index != choice]
         if not running.rows:
-            del self._requests[request_id]
+            self.remove(request_id)
         return bool(running.rows)
 
     def read_adapter(self, folder: str, max_rank: int | None) -> AdapterTensors:
@@ -175,10 +193,11 @@ class TorchExecutor:
     @torch.inference_mode()
     def step(self) -> list[RequestRound]:
         """Run one round; see ``Executor.step``. A request that cannot go on fails alone."""
-        requests = list(self._requests.values())
-        self.sequences_run = self.live_sequences
+        rounds = [] if self._media is None else self._encode(self._media)
+        requests = [running for running in self._requests.values() if self._can_run(running)]
+        self.sequences_run = sum(_width(running) for running in requests)
         if not requests:
-            return []
+            return rounds
         constraints = [row.constraint for running in requests for row in running.rows.values() if row.constraint]
         looked = self._grammars.look(constraints) if self._grammars is not None and constraints else None
         with self._pace.step(sum(map(_step_tokens, requests))):
@@ -202,7 +221,8 @@ class TorchExecutor:
             rows = [row for index in drawing for row in requests[index].rows.values()]
             draws = iter(self._sampler.draw(torch.cat([logits[spans[index]] for index in drawing]), rows))
 
-        rounds: list[RequestRound] = []
+        ran = {running.request.request_id for running in requests}
+        rounds = [outcome for outcome in rounds if outcome.request_id not in ran]
         for running, (_, prompt), span, failure in zip(requests, computed, spans, failures, strict=True):
             request_id = running.request.request_id
             if failure is not None:
@@ -212,17 +232,53 @@ class TorchExecutor:
             else:
                 outcome = self._advance_choices(running, [next(draws) for _ in running.rows], prompt)
             if outcome.done:
-                del self._requests[request_id]
+                self.remove(request_id)
             rounds.append(outcome)
         return rounds
+
+    def _encode(self, media: MediaDesk) -> list[RequestRound]:
+        """Give the encoder its turn; the rounds of the requests that it worked for, and of those that failed by it."""
+        requests = self._requests.values()
+        reading = [(each.media, each.computed) for each in requests if each.media and each.sequences is None]
+        turn = media.turn(reading, any(running.sequences is not None for running in requests))
+        for request_id in turn.failed:
+            self.remove(request_id)
+        return turn.rounds()
+
+    def _can_run(self, running: _Running) -> bool:
+        """Whether a request gains tokens in this round. A prompt whose media are not all there goes on as far as they
+        are."""
+        media = running.media
+        if media is None or running.sequences is not None:
+            return True
+        start, end = running.computed, media.ready_end(running.computed)
+        if end >= len(media.tokens):
+            return True
+        if end > start:
+            running.begun = running.begun or self._forward.begin()
+            self._follow(running)
+            self._forward.extend(running.begun, media.tokens[start:end], media.rows(start, end))
+            running.computed = end
+        return False
+
+    def _follow(self, running: _Running) -> None:
+        number = running.request.adapter_number
+        self._lora.follow_one(self._adapters[number] if number else 0)
 
     def _run(self, running: _Running) -> tuple[Tensor, SequenceState | None]:
         """The forwards of one request: logits ``[live choices or beams, vocab]``, and the prompt's state when new.
 
         In a beam request's first round there is one row, the prompt's.
         """
-        number = running.request.adapter_number
-        self._lora.follow_one(self._adapters[number] if number else 0)
+        self._follow(running)
+        media = running.media
+        if running.sequences is None and media is not None:
+            state = running.begun or self._forward.begin()
+            length = len(media.tokens)
+            rest = media.tokens[running.computed :]
+            logits = self._forward.extend(state, rest, media.rows(running.computed, length))
+            running.begun, state.shift = None, media.shift(length)
+            return logits.expand(len(running.rows) or 1, -1), state
         if running.sequences is None:
             logits, state = self._forward.prefill(running.request.prompt_ids)  # [vocab]
             return logits.expand(len(running.rows) or 1, -1), state
@@ -277,9 +333,15 @@ class TorchExecutor:
         return [state, *(state.fork() for _ in range(count - 1))] if count else []
 
 
+def _width(running: _Running) -> int:
+    """Live sequences of a request."""
+    return running.beam.width if running.beam else len(running.rows)
+
+
 def _step_tokens(running: _Running) -> int:
     """Tokens that the next step computes of a request."""
-    return len(running.request.prompt_ids) if running.sequences is None else len(running.sequences)
+    prompt = len(running.request.prompt_ids) - running.computed
+    return prompt if running.sequences is None else len(running.sequences)
 
 
 def _most_tokens(request: Request) -> int:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
+
+from engine.grammar.compiler import GrammarCompiler, constraints_of
+from engine.multimodal.prompt import PromptMedia
 from engine.ngrams import NgramDrafts
 from engine.sampling.beam import BeamSearch
-from engine.sampling.params import FinishRule
+from engine.sampling.params import DrawSettings, FinishRule
+from engine.sampling.penalties import TokenCounts
 from engine.sampling.sampler import Row
+from engine.sampling.thinking import ThinkingLimit
 from engine.types import Request
 
 
@@ -99,6 +105,28 @@ class RequestState:
     """Prompt tokens that the cache held when it was first admitted."""
     drafts: bool = True
     """Tokens may be guessed for it."""
+    media: PromptMedia | None = None
+
+    @classmethod
+    def of(
+        cls,
+        request: Request,
+        arrival: int,
+        eos: tuple[int, ...],
+        device: torch.device,
+        grammars: GrammarCompiler | None,
+    ) -> RequestState:
+        """Of a request that arrives, without groups. Raises GrammarError as ``constraints_of`` does."""
+        sampling = request.sampling
+        rule = FinishRule.of(sampling, eos, constrained=request.grammar is not None)
+        if sampling.use_beam_search:
+            return cls(request, arrival, rule, {}, BeamSearch(request, rule, device))
+        rows = {}
+        for choice, constraint in enumerate(constraints_of(grammars, request)):
+            settings = DrawSettings.of(sampling, choice)
+            counts = TokenCounts.start(settings, request.prompt_ids, device)
+            rows[choice] = Row(settings, 0, counts, constraint, ThinkingLimit.of(request.thinking_budget))
+        return cls(request, 0 if request.reserved else arrival, rule, rows, None)
 
     @property
     def width(self) -> int:
@@ -107,9 +135,10 @@ class RequestState:
 
     def prompt_sequence(self, *, cached: bool = True) -> KVSequence:
         """A sequence of the prompt alone, nothing of it computed; ``cached``: it may share with others."""
-        prompt = self.request.prompt_ids
+        prompt = self.request.prompt_ids if self.media is None else self.media.tokens
         limit = len(prompt) + self.request.sampling.max_tokens - 1
-        cacheable = (limit if self.beam is None else len(prompt)) if cached else 0
+        alike = self.beam is None and (self.media is None or self.media.answers_follow_on)
+        cacheable = (limit if alike else len(prompt)) if cached else 0
         number = self.request.adapter_number
         salt = number.to_bytes(8, "little") if number else b""
         return KVSequence(list(prompt), limit, cacheable, salt)

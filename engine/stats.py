@@ -25,6 +25,20 @@ class MemoryStats(NamedTuple):
     """Those of them that were not computed, because the cache held them."""
 
 
+class MediaStats(NamedTuple):
+    """What encoders did, in counts since the start."""
+
+    items: int
+    """Images, videos and recordings of admitted requests."""
+    kept_items: int
+    """Those of them whose embeddings were kept from an earlier request."""
+    encoded_items: int
+    turns_us: int
+    """Microseconds that encoders had, between steps."""
+    embedding_bytes: int
+    """That are kept now."""
+
+
 class ExecutorStats(NamedTuple):
     """The state of an executor."""
 
@@ -42,6 +56,8 @@ class ExecutorStats(NamedTuple):
     """Those of them that came true."""
     memory: MemoryStats | None = None
     """None: the executor keeps no pages."""
+    media: MediaStats | None = None
+    """None: the model takes text only."""
 
 
 class EngineStats(NamedTuple):

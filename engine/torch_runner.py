@@ -19,6 +19,7 @@ from engine.loader import LoadedModel, load, try_out
 from engine.lora_config import LinearLayer
 from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
+from engine.multimodal.rows import media_inputs
 from engine.plan import AdapterTensors, ModelRunner, Plan
 from engine.sampling.selector import Selector, TorchSelector
 from engine.step_threads import StepThreads
@@ -55,6 +56,7 @@ class TorchRunner:
         self.bytes_per_page = page_bytes(shapes, page_size, loaded.model.dtype)
         self.selector: Selector = TorchSelector()
         self.model: Any = loaded.model
+        self.encoder = loaded.encoder
         self.adapters: LoraLayers | None = None
         """Known once the model's modules are those that will run."""
         self.pool: Any = self._make_pool(loaded.model.dtype)
@@ -98,9 +100,12 @@ class TorchRunner:
         wanted = step.wanted
         # Some output layers cannot run on no row at all.
         rows = wanted if len(wanted) else torch.zeros(1, dtype=torch.int64, device=self.model.device)
+        inputs = {"input_ids": step.token_ids, "position_ids": step.positions}
+        if self.encoder is not None:
+            table = self.model.get_input_embeddings()
+            inputs = media_inputs(step.token_ids, step.positions, plan.spans, step.last_rows, table)
         logits: Tensor = self.model(
-            input_ids=step.token_ids,
-            position_ids=step.positions,
+            **inputs,
             use_cache=False,
             return_dict=True,
             logits_to_keep=rows,

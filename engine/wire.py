@@ -13,7 +13,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from engine.stats import EngineStats, ExecutorStats, MemoryStats
+from engine.stats import EngineStats, ExecutorStats, MediaStats, MemoryStats
 from engine.types import BeamHypothesis, LoadFailureCause, ModelInfo, Request, RequestFailure, StepOutput, StepToken
 
 _LENGTH = struct.Struct("<Q")
@@ -214,13 +214,14 @@ def _pack_stats(stats: EngineStats | None) -> tuple[Any, ...] | None:
     if stats is None:
         return None
     *counts, executor = stats
-    *sequences, memory = executor
-    return (counts, sequences, None if memory is None else tuple(memory))
+    *sequences, memory, media = executor
+    return (counts, sequences, memory and tuple(memory), media and tuple(media))
 
 
 def _unpack_stats(packed: tuple[Any, ...]) -> EngineStats:
-    counts, sequences, memory = packed
-    executor = ExecutorStats._make((*sequences, None if memory is None else MemoryStats._make(memory)))
+    counts, sequences, memory, media = packed
+    parts = (None if memory is None else MemoryStats._make(memory), None if media is None else MediaStats._make(media))
+    executor = ExecutorStats._make((*sequences, *parts))
     return EngineStats._make((*counts, executor))
 
 
