@@ -13,6 +13,7 @@ from torch import Tensor
 from engine import seam
 from engine.attention.cpu import CpuPool, CpuStep
 from engine.attention.registry import ATTENTION_NAME, LayerShape, register
+from engine.devices import runner_type
 from engine.forward import ModelMismatch
 from engine.fused.replace import FusedKinds, replace_modules
 from engine.loader import LoadedModel, load, try_out
@@ -175,8 +176,8 @@ def build(
         ModelMismatch: the model does not fit, and why. Its attention is then its own again.
     """
     model: Any = loaded.model
-    runner_type = kind or TorchRunner
-    runner_type.refuse(loaded, page_size)
+    runner_of = kind or TorchRunner
+    runner_of.refuse(loaded, page_size)
     seam.refuse_by_kind(model, loaded.info.max_position_embeddings)
     own_attention = model.config.get_text_config()._attn_implementation
     tokens = seam.check_tokens(loaded.info.vocab_size, page_size, loaded.info.max_position_embeddings)
@@ -186,10 +187,10 @@ def build(
         register()
         model.set_attn_implementation(ATTENTION_NAME)
         shapes = seam.layer_shapes(model)
-        num_pages = runner_type.pages(shapes, memory_bytes, memory_share, page_size, model.dtype)
+        num_pages = runner_of.pages(shapes, memory_bytes, memory_share, page_size, model.dtype)
         if max_tokens is not None:
             num_pages = min(num_pages, -(-max_tokens // page_size))
-        runner = runner_type(loaded, shapes, page_size=page_size, num_pages=num_pages)
+        runner = runner_of(loaded, shapes, page_size=page_size, num_pages=num_pages)
         with seam.narrow_windows(model):
             seam.check(runner, tokens, dense, model.dtype)
         trial = seam.trial_plan(tokens)
@@ -238,14 +239,17 @@ def load_runner(
     if runner is not None:
         return runner
     try_out(loaded, path.name)
+    kind = runner_type(loaded.model.device)
     try:
-        return build(loaded, **options)
+        return build(loaded, kind=kind, **options)
     except ReplacementMismatch as mismatch:
         _log.warning("%s runs without replaced modules: %s", loaded.info.architecture, mismatch)
     except ModelMismatch as mismatch:
         _log.warning("%s runs one sequence at a time: %s", loaded.info.architecture, mismatch)
         return loaded
-    return build(load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code), fuse=False, **options)
+    return build(
+        load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code), fuse=False, kind=kind, **options
+    )
 
 
 def _reason(error: Exception) -> str:

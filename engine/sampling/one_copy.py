@@ -51,7 +51,7 @@ class OneCopySelector(TorchSelector):
     def look(self, logits: Tensor, rows: Sequence[tuple[int, Row]]) -> Looked:
         """A token for each pair of a row of float32 ``logits`` ``[rows, vocab]`` and what draws from it."""
         numbers = self.enqueue(logits, rows).cpu()
-        return self._read(numbers, len(logits), rows)
+        return self._read(numbers, logits.shape, rows)
 
     def enqueue(self, logits: Tensor, rows: Sequence[tuple[int, Row]]) -> Tensor:
         """All that ``look`` needs to know, int32 ``[numbers]`` on the device; nothing here waits for the device.
@@ -76,7 +76,7 @@ class OneCopySelector(TorchSelector):
             logprobs = torch.log_softmax(logits.index_select(0, indices.index_select(0, places)), dim=-1)
             of_chosen = logprobs.gather(1, chosen.index_select(0, places)[:, None])[:, 0]
             parts.append(of_chosen.view(torch.int32))
-            most = _most_listed(rows)
+            most = _most_listed(rows, logits.shape[1])
             if most:
                 # Stable, so that of equals the smaller id comes first.
                 ordered = logprobs.sort(dim=-1, descending=True, stable=True)
@@ -131,11 +131,12 @@ class OneCopySelector(TorchSelector):
             scores = scores.index_copy(0, places, kept)
         return scores
 
-    def _read(self, numbers: Tensor, count: int, rows: Sequence[tuple[int, Row]]) -> Looked:
-        """What ``enqueue`` has written, for ``count`` rows of logits."""
+    def _read(self, numbers: Tensor, shape: torch.Size, rows: Sequence[tuple[int, Row]]) -> Looked:
+        """What ``enqueue`` has written, for logits of this shape."""
+        count, vocab = shape
         pairs = len(rows)
         reported = [place for place, (_, row) in enumerate(rows) if row.settings.logprob]
-        most = _most_listed(rows)
+        most = _most_listed(rows, vocab)
         listed = len(reported) * most
         best, finite, chosen, of_chosen, ids, values = torch.split(
             numbers, [count, count, pairs, len(reported), listed, listed]
@@ -158,9 +159,9 @@ def _given(numbers: Sequence[float], like: Tensor, dtype: torch.dtype = torch.in
     return torch.tensor(numbers, dtype=dtype).to(like.device, non_blocking=True)
 
 
-def _most_listed(rows: Sequence[tuple[int, Row]]) -> int:
+def _most_listed(rows: Sequence[tuple[int, Row]], vocab: int) -> int:
     """The longest list of likeliest tokens that a pair reports."""
-    return max((row.settings.top_logprobs or 0 for _, row in rows if row.settings.logprob), default=0)
+    return min(vocab, max((row.settings.top_logprobs or 0 for _, row in rows if row.settings.logprob), default=0))
 
 
 def _penalised(logits: Tensor, row: Row) -> Tensor:
