@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 INPUTS: Final[Mapping[str, str]] = {
     "qwen2_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
     "qwen2_5_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
+    "qwen2_audio": "engine.multimodal.inputs.qwen2_audio:Qwen2AudioInputs",
     "internvl": "engine.multimodal.inputs.internvl:InternVLInputs",
 }
 """Per model_type of config.json the class of its ``MediaInputs``, as module:name."""
@@ -46,7 +47,8 @@ class Prepared:
 
 
 class MediaInputs(Protocol):
-    """The processors of a model folder. A class of it is made with the folder's path alone and reads no weights.
+    """The processors of a model folder. A class of it is made with the folder's path alone and reads no weights; it
+    needs the methods of its kinds only.
 
     A ValueError of a method says what an item should be for the model; its text is for the client.
     """
