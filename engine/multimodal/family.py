@@ -9,15 +9,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor, nn
-
-from engine.multimodal.features import Features
 from engine.types import MediaKind
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the HTTP side asks for the families without having torch
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL.Image import Image
+    from torch import Tensor, nn
+
+    from engine.multimodal.features import Features
 
 INPUTS: Final[Mapping[str, str]] = {
     "qwen2_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
