@@ -54,6 +54,10 @@ class Fetcher:
         in_thread: for what waits for the disk.
         tls: trust in servers; None: the system's CAs, or those of the variables SSL_CERT_FILE and SSL_CERT_DIR.
         """
+        if limits.domains:  # what the first fetch would wait for otherwise
+            import handlers.media.connecting  # noqa: F401
+
+            tls = tls or ssl.create_default_context()
         self._limits = limits
         self._resolve = resolver
         self._connect = connector
@@ -199,8 +203,7 @@ class Fetcher:
         import httpcore
 
         origin = httpcore.Origin(url.scheme.encode(), url.host.encode(), url.port)
-        tls = self._trust() if url.scheme == "https" else None
-        connection = httpcore.AsyncHTTPConnection(origin, ssl_context=tls, network_backend=backend)
+        connection = httpcore.AsyncHTTPConnection(origin, ssl_context=self._tls, network_backend=backend)
         limits = self._limits
         request = httpcore.Request(
             "GET",
@@ -252,11 +255,6 @@ class Fetcher:
             return read_redirect(locations[0].encode("latin-1"), url)
         except UrlError as error:
             raise _forbidden(part, f"{where}, which redirects to an address that {error}") from None
-
-    def _trust(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-        return self._tls
 
 
 def _values(response: httpcore.Response, name: bytes) -> list[str]:
