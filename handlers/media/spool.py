@@ -71,6 +71,13 @@ class Spool:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         return path
 
+    def new_folder(self) -> Path:
+        """The path of a new empty folder, which only this user may look into."""
+        self._files += 1
+        path = self.folder / str(self._files)
+        path.mkdir(0o700)
+        return path
+
     def room(self, size: int) -> None:
         """Raise where the disk has not so many bytes besides what is left alone on it.
 
