@@ -6,55 +6,21 @@ Answers are held against transformers' processor and ``generate`` on the same fi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import samples
 from samples import Sample
 from shapes import check_chat, check_whole_headers
 
 from engine.text.tokenizer import tokenizer_from_folder
-from tests.media.files import base64_of, data_uri, write_demos
-from tests.media.media_server import CHAT, media_host, media_server
+from tests.media.files import base64_of, data_uri
+from tests.media.media_server import CHAT, MODELS, ClientOf
 from tests.tiny_media import MediaModels, reference, reference_inputs
 
-MODELS = {"Qwen2-VL": "qwen2_vl", "Qwen2-Audio": "qwen2_audio"}
 KINDS = {"image_url": "image", "video_url": "video", "audio_url": "audio", "input_audio": "audio"}
 TOKENS = 6
-ClientOf = Callable[[str], httpx.Client]
-
-
-@pytest.fixture(scope="module")
-def demos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """``demo`` in every format, in one folder."""
-    return write_demos(tmp_path_factory.mktemp("demos"))
-
-
-@pytest.fixture(scope="module")
-def host(demos: dict[str, Path]) -> Iterator[str]:
-    """A host that has them."""
-    with media_host(demos["png"].parent) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def client_of(media_models: MediaModels, demos: dict[str, Path]) -> Iterator[ClientOf]:
-    """A client of a model's server, by the name that the documents use; each is started when it is first asked for."""
-    options = ("--media-domains", "127.0.0.1", "--media-private-networks", "127.0.0.0/8")
-    started: dict[str, httpx.Client] = {}
-    with ExitStack() as running:
-
-        def client(name: str) -> httpx.Client:
-            if name not in started:
-                folder = media_models.folder(MODELS[name])
-                started[name] = running.enter_context(media_server(folder, name, demos["png"].parent, *options))
-            return started[name]
-
-        yield client
 
 
 def filled(sample: Sample, demos: dict[str, Path]) -> tuple[dict[str, Any], Path]:
@@ -147,7 +113,7 @@ def test_every_form_gives_the_tokens_of_transformers(
     forms: list[str],
     client_of: ClientOf,
     demos: dict[str, Path],
-    host: str,
+    demo_host: str,
     media_models: MediaModels,
 ) -> None:
     """Greedy answers on every format, in whatever way the file comes."""
@@ -159,7 +125,7 @@ def test_every_form_gives_the_tokens_of_transformers(
     for form in forms:
         body = {
             "model": name,
-            "messages": [{"role": "user", "content": [words, carried(form, member, suffix, path, host)]}],
+            "messages": [{"role": "user", "content": [words, carried(form, member, suffix, path, demo_host)]}],
             "temperature": 0,
             "max_tokens": TOKENS,
             "ignore_eos": True,
