@@ -8,6 +8,7 @@ from torch import Tensor
 
 from engine.executor import NOT_FINITE
 from engine.grammar.constraint import failure_of
+from engine.sampling.one_copy import OneCopySelector
 from engine.sampling.sampler import Draw, Row
 from engine.sampling.selector import Selector
 from engine.sequences import Group
@@ -16,11 +17,18 @@ from engine.sequences import Group
 class StepDraws:
     """Draws from one step's logits. Nothing is drawn from rows that are no numbers."""
 
-    def __init__(self, logits: Tensor, selector: Selector) -> None:
-        """Look at float32 ``logits`` ``[rows, vocab]`` once."""
+    def __init__(self, logits: Tensor, selector: Selector, expected: Sequence[tuple[int, Row]] = ()) -> None:
+        """Look at float32 ``logits`` ``[rows, vocab]`` once; selectors that draw in the same look do so for
+        ``expected``, the pairs that ``draw`` is then asked for."""
         self._logits = logits
         self._selector = selector
-        self._likeliest, self._finite = selector.likeliest(logits)
+        self._expected = expected
+        self._drawn: list[Draw] | None = None
+        if isinstance(selector, OneCopySelector):
+            looked = selector.look(logits, expected)
+            self._likeliest, self._finite, self._drawn = looked.likeliest, looked.finite, looked.draws
+        else:
+            self._likeliest, self._finite = selector.likeliest(logits)
 
     def healthy(self, first: int, count: int) -> bool:
         """Whether a token can be chosen from each of ``count`` rows."""
@@ -35,6 +43,9 @@ class StepDraws:
 
         The steps and their order are those of ``Sampler``.
         """
+        if self._drawn is not None:
+            found = {(index, id(row)): draw for (index, row), draw in zip(self._expected, self._drawn, strict=True)}
+            return [found[index, id(row)] for index, row in rows]
         draws = [Draw(self._likeliest[index], None, None) for index, _ in rows]
         drawn = [place for place, (_, row) in enumerate(rows) if not (row.settings.greedy and row.free)]
         if drawn:
@@ -49,6 +60,11 @@ class StepDraws:
             for place, (logprob, top) in zip(reported, self._selector.logprobs(self._logits, asked), strict=True):
                 draws[place].logprob, draws[place].top = logprob, top
         return draws
+
+
+def pairs(wanted: dict[Group, list[int]]) -> list[tuple[int, Row]]:
+    """Each choice of groups that have logits, behind the row that it draws from."""
+    return [(rows[0], group.state.rows[choice]) for group, rows in wanted.items() for choice in group.choices]
 
 
 def failures(draws: StepDraws, wanted: dict[Group, list[int]]) -> dict[str, str]:

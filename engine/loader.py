@@ -15,6 +15,7 @@ from transformers.models.auto.modeling_auto import (
 )
 from transformers.utils import logging as transformers_logging
 
+from engine.devices import NoDevice, find_device
 from engine.forward import ModelMismatch, SequenceForward, rope_switch
 from engine.loader_facts import POSITION_FIELDS
 from engine.multimodal.family import ENCODERS, MediaEncoder, encoder_of
@@ -68,9 +69,9 @@ def load(
 
     Args:
         path: the folder or the .gguf file.
-        dtype: "float32", "float16", "bfloat16", or "auto": bfloat16 on CUDA and on CPUs that compute in it natively
-            (AVX512_BF16 or AMX), else float32.
-        device: a torch device; None takes CUDA where there is one, else the CPU.
+        dtype: "float32", "float16", "bfloat16", or "auto": bfloat16 on NPUs, on CUDA and on CPUs that compute in
+            it natively (AVX512_BF16 or AMX), else float32.
+        device: see :func:`engine.devices.find_device`.
         trust_remote_code: run model code from the folder.
         tried: after :func:`try_out`; who does without has to compare the model's logits in another way.
 
@@ -80,7 +81,10 @@ def load(
     """
     folder, gguf_file = _locate(path)
     name = path.name
-    target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    try:
+        target = find_device(device)
+    except NoDevice as error:
+        raise DeviceMissing(str(error)) from error
     chosen_dtype = resolve_dtype(dtype, target, cpu_flags())
     source: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
     if gguf_file:
@@ -153,7 +157,7 @@ def resolve_dtype(name: str, device: torch.device, flags: frozenset[str]) -> tor
         return DTYPES[name]
     if name != "auto":
         raise LoadError(f"The dtype {name!r} is none of auto, {', '.join(DTYPES)}.")
-    if device.type == "cuda" or (device.type == "cpu" and flags & _NATIVE_BFLOAT16):
+    if device.type in ("npu", "cuda") or (device.type == "cpu" and flags & _NATIVE_BFLOAT16):
         return torch.bfloat16
     return torch.float32
 

@@ -14,7 +14,7 @@ import torch
 from engine.admission import Admission
 from engine.batching import BatchLimits, Part, build_step
 from engine.drafting import Drafting
-from engine.draws import StepDraws, failures
+from engine.draws import StepDraws, failures, pairs
 from engine.executor import NOT_FINITE, RequestRound
 from engine.extent_memory import ExtentMemory
 from engine.forks import Forks
@@ -26,6 +26,7 @@ from engine.pace import StepPace
 from engine.paged_memory import PagedMemory
 from engine.plan import AdapterTensors, ModelRunner
 from engine.prefix import SHORTEST_RUN
+from engine.sampling.one_copy import OneCopySelector
 from engine.sampling.sampler import Draw
 from engine.sequences import Group, RequestState
 from engine.stats import ExecutorStats
@@ -286,7 +287,10 @@ class PackedExecutor:
                 rows += part.span.wanted
         if logits.shape[0] != rows:
             raise RuntimeError(f"the runner gave {logits.shape[0]} rows of logits where {rows} were wanted")
-        draws = StepDraws(logits, self._runner.selector) if rows else None
+        expected = pairs(wanted) if isinstance(self._runner.selector, OneCopySelector) else []
+        if looked is not None and expected:
+            looked.result()
+        draws = StepDraws(logits, self._runner.selector, expected) if rows else None
         if looked is not None:
             looked.result()
         for part in step.parts:
@@ -331,8 +335,7 @@ class PackedExecutor:
 
     def _advance(self, draws: StepDraws, wanted: dict[Group, list[int]], rounds: dict[str, RequestRound]) -> None:
         """Give every group that has logits its next tokens."""
-        rows = [(indices[0], group.state.rows[choice]) for group, indices in wanted.items() for choice in group.choices]
-        drawn = iter(draws.draw(rows))
+        drawn = iter(draws.draw(pairs(wanted)))
         for group, indices in wanted.items():
             state = group.state
             outcome = rounds[state.request.request_id]

@@ -13,8 +13,9 @@ from torch import Tensor
 from engine import seam
 from engine.attention.cpu import CpuPool, CpuStep
 from engine.attention.registry import ATTENTION_NAME, LayerShape, register
+from engine.devices import runner_type
 from engine.forward import ModelMismatch
-from engine.fused.replace import replace_modules
+from engine.fused.replace import FusedKinds, replace_modules
 from engine.loader import LoadedModel, load, try_out
 from engine.lora_config import LinearLayer
 from engine.lora_layers import LoraLayers, changeable_layers
@@ -44,6 +45,8 @@ class TorchRunner:
 
     contiguous_pages = True
     same_bits = False
+    fused: FusedKinds | None = None
+    """What replaces the model's modules; None: the CPU's."""
 
     def __init__(self, loaded: LoadedModel, shapes: Sequence[LayerShape], *, page_size: int, num_pages: int) -> None:
         """Serve ``loaded``, whose attention goes through the seam and has layers of these shapes."""
@@ -57,8 +60,24 @@ class TorchRunner:
         self.encoder = loaded.encoder
         self.adapters: LoraLayers | None = None
         """Known once the model's modules are those that will run."""
-        self.pool = CpuPool(shapes, num_pages * page_size, loaded.model.dtype)
+        self.pool: Any = self._make_pool(loaded.model.dtype)
         self._threads = StepThreads(torch.get_num_threads())
+
+    @classmethod
+    def refuse(cls, loaded: LoadedModel, page_size: int) -> None:
+        """Raise ModelMismatch where the model lies on a device that this runner is not for."""
+        if loaded.model.device.type != "cpu":
+            raise ModelMismatch(f"this runner is for CPUs, and the model is on {loaded.model.device}.")
+
+    @classmethod
+    def pages(
+        cls, shapes: Sequence[LayerShape], memory_bytes: int | None, share: float, page_size: int, dtype: torch.dtype
+    ) -> int:
+        """How many pages there may be; see ``build`` for the arguments."""
+        return pool_bytes(memory_bytes, share) // page_bytes(shapes, page_size, dtype)
+
+    def _make_pool(self, dtype: torch.dtype) -> Any:
+        return CpuPool(self.shapes, self.num_pages * self.page_size, dtype)
 
     @torch.inference_mode()
     def run(self, plan: Plan) -> Tensor:
@@ -76,12 +95,12 @@ class TorchRunner:
             logits = self._forward(CpuStep(self.pool, plan, self.page_size, grouped=False), plan)
         return logits
 
-    def _forward(self, step: CpuStep, plan: Plan) -> Tensor:
+    def _forward(self, step: Any, plan: Plan) -> Tensor:
         if self.adapters is not None:
             self.adapters.follow(plan.spans, step.last_rows)
         wanted = step.wanted
         # Some output layers cannot run on no row at all.
-        rows = wanted if len(wanted) else torch.zeros(1, dtype=torch.int64)
+        rows = wanted if len(wanted) else torch.zeros(1, dtype=torch.int64, device=self.model.device)
         inputs = {"input_ids": step.token_ids, "position_ids": step.positions}
         if self.encoder is not None:
             table = self.model.get_input_embeddings()
@@ -139,6 +158,7 @@ def build(
     memory_share: float = 1.0,
     max_tokens: int | None = None,
     fuse: bool = True,
+    kind: type[TorchRunner] | None = None,
 ) -> TorchRunner:
     """A runner over a loaded model, after it was compared with the model's own forward.
 
@@ -149,14 +169,15 @@ def build(
         memory_share: this process's part of that share, where several serve.
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         fuse: replace modules by faster ones that compute the same.
+        kind: the runner of another device than a CPU.
 
     Raises:
         ReplacementMismatch: the model is of no use any more and must be loaded again.
         ModelMismatch: the model does not fit, and why. Its attention is then its own again.
     """
     model: Any = loaded.model
-    if loaded.model.device.type != "cpu":
-        raise ModelMismatch(f"this runner is for CPUs, and the model is on {loaded.model.device}.")
+    runner_of = kind or TorchRunner
+    runner_of.refuse(loaded, page_size)
     seam.refuse_by_kind(model, loaded.info.max_position_embeddings)
     own_attention = model.config.get_text_config()._attn_implementation
     tokens = seam.check_tokens(loaded.info.vocab_size, page_size, loaded.info.max_position_embeddings)
@@ -166,10 +187,10 @@ def build(
         register()
         model.set_attn_implementation(ATTENTION_NAME)
         shapes = seam.layer_shapes(model)
-        num_pages = pool_bytes(memory_bytes, memory_share) // page_bytes(shapes, page_size, model.dtype)
+        num_pages = runner_of.pages(shapes, memory_bytes, memory_share, page_size, model.dtype)
         if max_tokens is not None:
             num_pages = min(num_pages, -(-max_tokens // page_size))
-        runner = TorchRunner(loaded, shapes, page_size=page_size, num_pages=num_pages)
+        runner = runner_of(loaded, shapes, page_size=page_size, num_pages=num_pages)
         with seam.narrow_windows(model):
             seam.check(runner, tokens, dense, model.dtype)
         trial = seam.trial_plan(tokens)
@@ -182,7 +203,7 @@ def build(
         raise ModelMismatch(f"it failed in a trial run: {_reason(error)}") from error
     if fuse:
         try:
-            if replace_modules(model, lambda: runner.run(trial)):
+            if replace_modules(model, lambda: runner.run(trial), runner.fused):
                 with seam.narrow_windows(model):
                     seam.check(runner, tokens, dense, model.dtype)
         except Exception as error:
@@ -218,14 +239,17 @@ def load_runner(
     if runner is not None:
         return runner
     try_out(loaded, path.name)
+    kind = runner_type(loaded.model.device)
     try:
-        return build(loaded, **options)
+        return build(loaded, kind=kind, **options)
     except ReplacementMismatch as mismatch:
         _log.warning("%s runs without replaced modules: %s", loaded.info.architecture, mismatch)
     except ModelMismatch as mismatch:
         _log.warning("%s runs one sequence at a time: %s", loaded.info.architecture, mismatch)
         return loaded
-    return build(load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code), fuse=False, **options)
+    return build(
+        load(path, dtype=dtype, device=device, trust_remote_code=trust_remote_code), fuse=False, kind=kind, **options
+    )
 
 
 def _reason(error: Exception) -> str:

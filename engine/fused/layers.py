@@ -69,6 +69,9 @@ class DecoderLayer(nn.Module):
     the products before them. So 13 operators run where the model's own layer runs about 40.
     """
 
+    norm_type: type[Any] = Norm
+    feed_forward_type: type[GatedFeedForward] = GatedFeedForward
+
     def __init__(self, layer: Any) -> None:
         """Take the place of a Llama, Mistral, Qwen2 or Qwen3 decoder layer."""
         super().__init__()
@@ -84,10 +87,11 @@ class DecoderLayer(nn.Module):
         self.sliding_window: int | None = window
         self.qkv = Product([attention.q_proj, attention.k_proj, attention.v_proj])
         self.out = Product([attention.o_proj])
-        self.feed_forward = GatedFeedForward(layer.mlp)
-        self.before_attention = Norm(layer.input_layernorm)
-        self.before_feed_forward = Norm(layer.post_attention_layernorm)
-        self.head_norms = [Norm(attention.q_norm), Norm(attention.k_norm)] if hasattr(attention, "q_norm") else None
+        self.feed_forward = self.feed_forward_type(layer.mlp)
+        self.before_attention = self.norm_type(layer.input_layernorm)
+        self.before_feed_forward = self.norm_type(layer.post_attention_layernorm)
+        named = [getattr(attention, name, None) for name in ("q_norm", "k_norm")]
+        self.head_norms = [self.norm_type(norm) for norm in named] if named[0] is not None else None
         """Of queries and of keys, head by head."""
 
     def linear_layers(self) -> Iterator[tuple[Product, tuple[str, ...]]]:

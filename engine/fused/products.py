@@ -44,7 +44,7 @@ class Product(nn.Module):
         self.out_features, self.in_features = weight.shape
         self.delta: Delta | None = None
         """What adapters add, while there are any."""
-        self.is_packed = packs(weight.dtype)
+        self.is_packed = weight.device.type == "cpu" and packs(weight.dtype)
         self._weight: Tensor = (
             torch.ops.mkldnn._reorder_linear_weight(weight, _PACKED_FOR_ROWS) if self.is_packed else weight
         )

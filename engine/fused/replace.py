@@ -37,8 +37,17 @@ class _Candidate:
     """Arguments, keywords and result of its last call in the trial."""
 
 
+@dataclass(frozen=True, slots=True)
+class FusedKinds:
+    """What is put in, by what it replaces."""
+
+    layer: type[DecoderLayer]
+    feed_forward: type[GatedFeedForward]
+    norm: type[nn.Module]
+
+
 @torch.inference_mode()
-def replace_modules(model: nn.Module, trial: Callable[[], object]) -> int:
+def replace_modules(model: nn.Module, trial: Callable[[], object], kinds: FusedKinds | None = None) -> int:
     """Put fused modules into ``model`` wherever one fits and agrees with what it replaces.
 
     One layer at a time, so that no more than one layer's weights are in memory twice.
@@ -46,11 +55,12 @@ def replace_modules(model: nn.Module, trial: Callable[[], object]) -> int:
     Args:
         model: it runs packed already.
         trial: runs a few tokens through the model.
+        kinds: the modules of its device; None takes the CPU's.
 
     Returns:
         How many modules were replaced.
     """
-    candidates = list(_candidates(model))
+    candidates = list(_candidates(model, kinds or FusedKinds(DecoderLayer, GatedFeedForward, Norm)))
     hooks = [candidate.module.register_forward_hook(_recorder(candidate), with_kwargs=True) for candidate in candidates]
     try:
         trial()
@@ -78,27 +88,27 @@ def _leave_file(model: nn.Module, ordered: int) -> None:
             parameter.data = parameter.data.clone()
 
 
-def _candidates(parent: nn.Module) -> Iterator[_Candidate]:
+def _candidates(parent: nn.Module, kinds: FusedKinds) -> Iterator[_Candidate]:
     """Replaceable modules below ``parent``, the largest first: the inside of one that is replaced is not looked at."""
     for name, module in parent.named_children():
-        make = _maker(module)
+        make = _maker(module, kinds)
         if make is not None:
             yield _Candidate(parent, name, module, make)
         else:
-            yield from _candidates(module)
+            yield from _candidates(module, kinds)
 
 
-def _maker(module: nn.Module) -> Callable[[Any], nn.Module] | None:
+def _maker(module: nn.Module, kinds: FusedKinds) -> Callable[[Any], nn.Module] | None:
     """What could replace a module, judged by its class and its parts."""
     if type(module) is nn.Linear:
         return lambda linear: Product([linear])
     kind = type(module).__name__
     if kind in _LAYERS and _is_plain_layer(module):
-        return DecoderLayer
+        return kinds.layer
     if kind.endswith("MLP") and _is_gated(module):
-        return GatedFeedForward
+        return kinds.feed_forward
     if kind.endswith("RMSNorm") and hasattr(module, "variance_epsilon") and hasattr(module, "weight"):
-        return Norm
+        return kinds.norm
     return None
 
 

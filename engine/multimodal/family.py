@@ -23,6 +23,8 @@ INPUTS: Final[Mapping[str, str]] = {
     "qwen2_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
     "qwen2_5_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
     "qwen2_audio": "engine.multimodal.inputs.qwen2_audio:Qwen2AudioInputs",
+    "qwen3_vl": "engine.multimodal.inputs.qwen3_vl:Qwen3VLInputs",
+    "qwen3_vl_moe": "engine.multimodal.inputs.qwen3_vl:Qwen3VLInputs",
     "internvl": "engine.multimodal.inputs.internvl:InternVLInputs",
 }
 """Per model_type of config.json the class of its ``MediaInputs``, as module:name."""
@@ -31,6 +33,8 @@ ENCODERS: Final[Mapping[str, str]] = {
     "qwen2_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
     "qwen2_5_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
     "qwen2_audio": "engine.multimodal.encoders.qwen2_audio:Qwen2AudioEncoder",
+    "qwen3_vl": "engine.multimodal.encoders.qwen3_vl:Qwen3VLEncoder",
+    "qwen3_vl_moe": "engine.multimodal.encoders.qwen3_vl:Qwen3VLEncoder",
     "internvl": "engine.multimodal.encoders.internvl:InternVLEncoder",
 }
 """Per model_type the class of its ``MediaEncoder``."""
@@ -82,14 +86,17 @@ class MediaEncoder(Protocol):
 
     token_ids: Mapping[MediaKind, int]
     """The token that stands for one embedding in a prompt."""
+    width: int
+    """Numbers of an embedding: the text model's ``hidden``, or more, where its inner layers read of it too."""
 
     def text_model(self) -> nn.Module:
         """The model's text part with its output layer, called like a causal language model of transformers, and also
-        with ``inputs_embeds`` ``[1, tokens, hidden]`` in place of ``input_ids``. The configuration is the text's."""
+        with ``inputs_embeds`` ``[1, tokens, width]`` in place of ``input_ids``, in which rows of text are zero behind
+        ``hidden``. The configuration is the text's."""
         ...
 
     def encode(self, kind: MediaKind, features: Features) -> Tensor:
-        """Embeddings of one item, ``[tokens, hidden]``, with transformers' own code."""
+        """Embeddings of one item, ``[tokens, width]``, with transformers' own code."""
         ...
 
     def stops(self, kind: MediaKind) -> Sequence[nn.Module]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -43,15 +45,44 @@ def exponential_noise(key: int, position: int, token_ids: Tensor) -> Tensor:
     Returns:
         float64 ``[k]``, each above 0 and finite.
     """
-    base = mix64(key ^ mix64(position))
+    # 52 bits and a half: never 0 and never 1, so the logarithm is finite and not 0.
+    uniform = (_bits(token_ids, _begin(key, position)).to(torch.float64) + 0.5) * 2.0**-52
+    return -torch.log(uniform)
+
+
+def log_exponential_noise(keys: Sequence[tuple[int, int]], token_ids: Tensor) -> Tensor:
+    """The logarithms of the same numbers in float32, for devices that have no float64, with an error below 2^-21.
+
+    Near 1 a uniform number has too few digits in float32; its distance from 1 is exact in integers and has all of them.
+
+    Args:
+        keys: (key, position) of each row.
+        token_ids: int64 ``[k]``.
+
+    Returns:
+        float32 ``[rows, k]``, finite.
+    """
+    begins = torch.tensor([[_begin(key, position)] for key, position in keys], dtype=torch.int64)
+    bits = _bits(token_ids[None], begins.to(token_ids.device, non_blocking=True))  # [rows, k], 0..2^52-1
+    low = bits < 1 << 51
+    uniform = (bits.to(torch.float32) + 0.5) * 2.0**-52
+    distance = (((1 << 52) - bits).to(torch.float32) - 0.5) * 2.0**-52
+    noise = torch.where(low, -torch.log(uniform), -torch.log1p(-distance))
+    return torch.log(noise)
+
+
+def _begin(key: int, position: int) -> int:
+    """What a draw's counters begin with, as a signed integer of 64 bits."""
+    return _signed((mix64(key ^ mix64(position)) + _STEP) & _MASK)
+
+
+def _bits(token_ids: Tensor, begin: int | Tensor) -> Tensor:
+    """52 scattered bits of each token id."""
     # int64 products wrap modulo 2^64, which is the arithmetic wanted; only the right shifts must be made unsigned.
-    state = token_ids * _signed(_STEP) + _signed((base + _STEP) & _MASK)
+    state = token_ids * _signed(_STEP) + begin
     state = (state ^ _shift_right(state, 30)) * _signed(_FACTOR_1)
     state = (state ^ _shift_right(state, 27)) * _signed(_FACTOR_2)
-    state = state ^ _shift_right(state, 31)
-    # 52 bits and a half: never 0 and never 1, so the logarithm is finite and not 0.
-    uniform = (_shift_right(state, 12).to(torch.float64) + 0.5) * 2.0**-52
-    return -torch.log(uniform)
+    return _shift_right(state ^ _shift_right(state, 31), 12)
 
 
 def _shift_right(value: Tensor, bits: int) -> Tensor:
