@@ -21,6 +21,8 @@ _LOCK: Final = ".lock"
 """Held as long as the process lives that made the folder."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _RETRY_AFTER_S: Final = 1
+_LARGE_BYTES: Final = 32 * MB
+"""A file system takes a millisecond or so to give this back."""
 
 
 class Spools:
@@ -125,8 +127,14 @@ class Spool:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Remove all files; may be called again."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove all files, large ones in a thread, since that takes long; may be called again."""
+        size = 0
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as files:
+            size = sum(file.stat(follow_symlinks=False).st_size for file in files)
+        if size > _LARGE_BYTES:
+            threading.Thread(target=shutil.rmtree, args=(self.folder, True), name="media-spool").start()
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _no_room() -> Problem:

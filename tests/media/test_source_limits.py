@@ -109,6 +109,20 @@ async def test_a_slow_host_holds_up_no_other(tmp_path: Path) -> None:
         assert await here.bytes_of(SLOW) == [b"now"]
 
 
+async def test_a_folder_that_hangs_holds_up_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files are given up, also those that could not even be opened yet; what needs no such file goes on."""
+    answered = threading.Event()
+    monkeypatch.setattr("handlers.media.sources.copy_local", lambda *_: answered.wait())
+    async with hosts(tmp_path, fetch_s=0.2) as here:
+        hung = [asyncio.ensure_future(here.bytes_of("a.png", "b.png")) for _ in range(10)]
+        assert await here.bytes_of("aGVsbG8=") == [b"hello"]
+        for each in hung:
+            with pytest.raises(Problem, match=r"a local file that was not read within 0\.2 s") as caught:
+                await each
+            assert caught.value.code == "media_unreachable"
+        answered.set()
+
+
 async def test_a_request_fetches_a_few_items_at_a_time(tmp_path: Path) -> None:
     """Two here: each waits until another one is there, and never are there three."""
     pair, most = asyncio.Barrier(2), 0

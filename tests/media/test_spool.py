@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,18 @@ def test_a_closed_spool_is_gone_and_others_stay(tmp_path: Path) -> None:
     first.close()
     first.close()
     assert (first.folder.exists(), kept.exists()) == (False, True)
+
+
+def test_a_large_spool_is_removed_by_a_thread(tmp_path: Path) -> None:
+    """So that nothing else waits for the disk."""
+    made = spools(tmp_path)
+    spool = made.open()
+    os.truncate(spool.new_file(), 10**9)
+    spool.close()
+    for thread in threading.enumerate():
+        if thread.name == "media-spool":
+            thread.join()
+    assert not spool.folder.exists()
 
 
 def test_the_end_of_the_process_s_spools_leaves_nothing(tmp_path: Path) -> None:
