@@ -129,8 +129,8 @@ class Spool:
     def close(self) -> None:
         """Remove all files, large ones in a thread, since that takes long; may be called again."""
         size = 0
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as files:
-            size = sum(file.stat(follow_symlinks=False).st_size for file in files)
+        with contextlib.suppress(FileNotFoundError):
+            size = sum(file.lstat().st_size for file in self.folder.rglob("*"))
         if size > _LARGE_BYTES:
             threading.Thread(target=shutil.rmtree, args=(self.folder, True), name="media-spool").start()
         else:
@@ -147,11 +147,17 @@ def _locked_folder(base: Path) -> tuple[Path, int]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with contextlib.suppress(OSError):
+        try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another start may have taken it for one that was left, just before it was locked.
+            # Another start may have taken it for one that was left, just before it was locked, or does so now.
             if os.fstat(lock).st_nlink:
                 return folder, lock
+        except BlockingIOError:
+            pass
+        except OSError:
+            os.close(lock)
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         os.close(lock)
 
 

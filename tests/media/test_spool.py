@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -54,7 +55,8 @@ def test_a_large_spool_is_removed_by_a_thread(tmp_path: Path) -> None:
     """So that nothing else waits for the disk."""
     made = spools(tmp_path)
     spool = made.open()
-    os.truncate(spool.new_file(), 10**9)
+    (spool.new_folder() / "features").touch()
+    os.truncate(spool.folder / "1" / "features", 10**9)
     spool.close()
     for thread in threading.enumerate():
         if thread.name == "media-spool":
@@ -162,6 +164,18 @@ def test_a_folder_that_another_start_took_for_left_is_made_anew(
     made = spools(tmp_path)
     assert made.open().new_file().exists()
     assert made.folder not in removed
+
+
+def test_a_disk_without_locks_is_an_error_of_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing is left on it."""
+
+    def no_locks(_: int, __: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(OSError, match="No locks available"):
+        spools(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_the_start(tmp_path: Path) -> None:
