@@ -156,13 +156,15 @@ class MediaDesk:
         worked: set[str] = set()
         failed: dict[str, str] = {}
         reading = list(reading)
-        while left_s > 0 and not failed and (job := self._job or self._next(reading)) is not None:
+        while (job := self._job or self._next(reading)) is not None:
             self._job = job
             worked.update(self._waiting_for(job))
             if self._go_on(job, left_s):
                 self._job = None
                 failed = self._finish(job)
             left_s = until_s - self._clock()
+            if failed or left_s <= 0:
+                break
         self._ended_s = self._clock()
         if worked:
             self._turns_us += int((self._ended_s - began_s) * 1e6)
