@@ -52,7 +52,8 @@ class MediaPool:
         Raises:
             Problem: 500; what is missing is in the log.
         """
-        self._check(await self._ask({}, "media"))
+        if answer := await self._ask({}, "media"):
+            self._check({"failed": str(answer), **answer})
 
     async def prepare(self, file: SourceFile, spool: Spool) -> PreparedMedia:
         """What the model's processor makes of a file, in a new folder of the spool.

@@ -90,6 +90,10 @@ GREEDY = [
     ("Qwen2-Audio", "audio_url", "wav", ["path", "file", "http", "data", "input"]),
     ("Qwen2-Audio", "audio_url", "mp3", ["input"]),
     ("Qwen2-Audio", "audio_url", "flac", ["path"]),
+    ("Qwen3-VL", "image_url", "png", ["path"]),
+    ("Qwen3-VL", "video_url", "mp4", ["path"]),
+    ("InternVL", "image_url", "png", ["path"]),
+    ("InternVL", "video_url", "mp4", ["path"]),
 ]
 
 
@@ -105,7 +109,7 @@ def carried(form: str, member: str, suffix: str, path: Path, host: str) -> dict[
     return {"type": member, member: {"url": value}}
 
 
-@pytest.mark.parametrize(("name", "member", "suffix", "forms"), GREEDY, ids=[row[2] for row in GREEDY])
+@pytest.mark.parametrize(("name", "member", "suffix", "forms"), GREEDY, ids=[f"{row[0]}-{row[2]}" for row in GREEDY])
 def test_every_form_gives_the_tokens_of_transformers(
     name: str,
     member: str,

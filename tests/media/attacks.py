@@ -21,7 +21,7 @@ HOME: Final = {"media.test": ((PUBLIC,),)}
 EVERYWHERE: Final = {"private_networks": (ip_network("0.0.0.0/0"), ip_network("::/0"))}
 """What the most careless operator may list."""
 SILENT: Final = {"read_s": 0.05}
-SLOW: Final = {"read_s": 60.0, "fetch_s": 0.3}
+SLOW: Final = {"read_s": 60.0, "fetch_s": 0.5}
 NO_LINK: Final = {"connect_s": 0.2}
 """Times so short that tests need not wait; what they end would never have ended by itself."""
 HEAD: Final = b"HTTP/1.1 200 OK\r\n"
@@ -189,7 +189,7 @@ REDIRECTS: Final = [
 """Hosts that lead elsewhere. What they lead to is never connected to."""
 
 NO_ANSWER: Final = "gave no whole and valid HTTP answer"
-NOT_IN_TIME: Final = "was not there whole within 0.3 s"
+NOT_IN_TIME: Final = "was not there whole within 0.5 s"
 SERVERS: Final = [
     sent("silence", silent(), UNREACHABLE, "which sent nothing for 0.05 s", **SILENT),
     sent("silence in the middle", silent(answer(b"abc", "Content-Length: 9")), UNREACHABLE, "sent nothing for 0.05 s",

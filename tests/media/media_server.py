@@ -18,8 +18,8 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 CHAT = "/v1/chat/completions"
-MODELS = {"Qwen2-VL": "qwen2_vl", "Qwen2-Audio": "qwen2_audio"}
-"""The documents' names of models, and what stands for them."""
+MODELS = {"Qwen2-VL": "qwen2_vl", "Qwen2-Audio": "qwen2_audio", "Qwen3-VL": "qwen3_vl", "InternVL": "internvl"}
+"""The documents' names of models and two more, and what stands for them."""
 ClientOf = Callable[[str], httpx.Client]
 _TIME_S = 180.0
 

@@ -77,6 +77,20 @@ def test_frames_are_turned_as_the_container_asks(degrees: int, quarters: int, tm
     assert difference(decoded(path, "mp4", [0])[0], np.rot90(pixels(), quarters)) < 8
 
 
+def test_a_title_in_any_encoding_does_no_harm(tmp_path: Path) -> None:
+    """Tools in China write GBK into AVI files; the title is not looked at."""
+    sink = BytesIO()
+    with av.open(sink, "w", format="avi") as container:
+        stream = container.add_stream("mpeg4", rate=8)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        container.metadata["title"] = "PLACE"
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels(), format="rgb24")))
+        container.mux(stream.encode(None))
+    path = tmp_path / "video"
+    path.write_bytes(sink.getvalue().replace(b"PLACE", "视频".encode("gbk") + b"\0"))
+    assert decoded(path, "avi", [0]).shape == (1, 48, 64, 3)
+
+
 def test_a_few_frames_that_are_missing_at_the_end_show_the_last(tmp_path: Path) -> None:
     """Containers count packets, of which the last ones may hold no picture."""
     path = tmp_path / "video"
