@@ -240,6 +240,16 @@ class MediaDesk:
         facts = {"kind": item.kind, "start": item.start, "tokens": item.tokens}
         try:
             found = job.encoding.result()
+        except FileNotFoundError:
+            # Whoever gives a request up removes its files before this process hears of it. Others who have the same
+            # content have files of their own, which are read next.
+            gone = item.features
+            waiting = {name: self._live[name] for name in self._waiting_for(job)}
+            return {
+                name: _FAILED.format(**facts)
+                for name, media in waiting.items()
+                if any(each.item.features == gone for each in media.items)
+            }
         except Exception:
             _log.exception("the encoder failed")
             reason = _FAILED.format(**facts)
