@@ -155,8 +155,8 @@ def test_media_that_do_not_fit_their_prompt_are_refused(files):
     assert executor.live_sequences == 0
 
 
-def test_a_turn_beside_answers_takes_half_of_the_round_before(files):
-    """The round took 8 ms by the counting clock, so the encoder has 4 of the 25 that a turn has alone."""
+def test_a_turn_beside_answers_takes_a_part_of_the_round_before(files):
+    """The round took 8 ms by the counting clock, so the encoder has 3.6 of the 25 that a turn has alone."""
     rows = {}
     for answering in (False, True):
         encoder, clock = FakeEncoder(), CountingClock()
@@ -167,4 +167,4 @@ def test_a_turn_beside_answers_takes_half_of_the_round_before(files):
         desk.turn([(media, 0)], answering=answering)
         rows[answering] = encoder.rows
         desk.clear()
-    assert rows == {False: 6, True: 3}
+    assert rows == {False: 6, True: 2}
