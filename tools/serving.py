@@ -186,6 +186,9 @@ def _media(folder: Path, settings: Settings) -> Intake | str | None:
         return f"This deployment reads text only, since {named} (pip install 'mindspec[media]')"
     from handlers.media.intake import Intake
 
+    if not settings.media.domains:
+        tell = teller(settings.logs.form)
+        tell("mindspec: no media are fetched over the network: ALLOWED_MEDIA_DOMAINS_ENV and mediaDomains list no host")
     try:
         return Intake.of(settings.media, folder)
     except OSError as error:

@@ -83,3 +83,17 @@ def test_what_the_model_raises_comes_with_the_result():
     assert encoding.go_on(1.0)
     with pytest.raises(RuntimeError):
         encoding.result()
+
+
+def test_a_linear_layer_stops_between_pieces_of_its_rows():
+    """A million products a row: 64 rows are a piece, so 300 rows are five of them, and give what they give at once."""
+    layer = nn.Linear(1024, 1024)
+    rows = torch.randn(2, 150, 1024)
+    wanted = layer(rows)
+    encoding = Encoding(lambda: layer(rows), [layer], 1)
+    slices = 1
+    while not encoding.go_on(0.0):
+        slices += 1
+    assert slices == 6
+    torch.testing.assert_close(encoding.result(), wanted)
+    assert "forward" not in vars(layer)

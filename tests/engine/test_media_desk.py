@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import torch
 from fake_encoder import CountingClock, FakeEncoder, make_desk, seen_by_model, with_media, write_contents
@@ -120,6 +122,25 @@ def test_an_item_that_cannot_be_encoded_fails_its_requests_alone(files, fails, g
         assert played.answers[each.request_id] == answer_of(each, seen=seen_by_model(parts[each.request_id]))
 
 
+def test_a_file_that_is_gone_fails_its_own_request_alone(files, tmp_path):
+    """A client that leaves takes its files along; another one with the same image has its own."""
+    encoder = FakeEncoder()
+    executor = made(encoder)
+    path = tmp_path / "given up"
+    shutil.copy(files[3][0], path)
+    first = with_media(greedy("a", [0], 1), [[1], 3, [5]], {3: (str(path), files[3][1])})
+    second = with_media(greedy("b", [0], 1), [[2], 3, [5]], files)
+    executor.add(first)
+    executor.add(second)
+    path.unlink()
+    ended = {}
+    while executor.live_sequences:
+        ended.update({outcome.request_id: outcome for outcome in executor.step() if not outcome.prefilling})
+    assert ended["a"].failure == "The image at prompt token 1 could not be encoded."
+    assert {0: ended["b"].tokens} == answer_of(second, seen=seen_by_model([[2], 3, [5]]))
+    assert encoder.encoded == [3]
+
+
 def test_media_that_do_not_fit_their_prompt_are_refused(files):
     """The wrong number of tokens, a place outside of the prompt, and a text model."""
     good = with_media(greedy("a", [0], 1), [[1], 1, [4]], files)
@@ -134,8 +155,8 @@ def test_media_that_do_not_fit_their_prompt_are_refused(files):
     assert executor.live_sequences == 0
 
 
-def test_a_turn_beside_answers_takes_half_of_the_round_before(files):
-    """The round took 8 ms by the counting clock, so the encoder has 4 of the 25 that a turn has alone."""
+def test_a_turn_beside_answers_takes_a_part_of_the_round_before(files):
+    """The round took 8 ms by the counting clock, so the encoder has 3.6 of the 25 that a turn has alone."""
     rows = {}
     for answering in (False, True):
         encoder, clock = FakeEncoder(), CountingClock()
@@ -146,4 +167,4 @@ def test_a_turn_beside_answers_takes_half_of_the_round_before(files):
         desk.turn([(media, 0)], answering=answering)
         rows[answering] = encoder.rows
         desk.clear()
-    assert rows == {False: 6, True: 3}
+    assert rows == {False: 6, True: 2}
