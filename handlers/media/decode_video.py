@@ -53,6 +53,8 @@ def survey(path: Path, format_name: str, max_pixels: int, max_s: float) -> Clip:
         raise
     except Exception:  # the library may end in any exception at bytes that are made for it
         raise _damaged(format_name) from None
+    if not rate and frames == 1:
+        rate = 1.0  # of one frame nothing depends on it
     if not rate and seconds > 0:
         rate = (frames - 1) / seconds
     if not rate > 0:
