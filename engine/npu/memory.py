@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from engine.loader import LoadError
+from engine.types import LoadFailureCause
 
 RESERVE_BYTES = 1 << 30
 """Left alone, for the rows of a step and for what the runtime takes later."""
@@ -14,13 +15,19 @@ LEAST_BYTES = 64 << 20
 """With less, where nobody asked for a size, a server would start and run hardly any prompt."""
 
 
+class CardFull(LoadError):
+    """A card has too little memory left for keys and values."""
+
+    load_failure_cause: LoadFailureCause = "device"
+
+
 def pool_bytes(limit: int | None, part: float = 1.0) -> int:
     """Bytes for the pages: ``limit`` where it is given, else a share of what the current card has free.
 
     ``part`` of that share, where several processes have pages on it.
 
     Raises:
-        LoadError: what was measured is less than ``LEAST_BYTES``.
+        CardFull: what was measured is less than ``LEAST_BYTES``.
     """
     if limit is not None:
         return limit
@@ -35,7 +42,7 @@ def fraction_bytes(fraction: float, part: float = 1.0) -> int:
     other processes. ``part`` of what is left, where several processes have pages on the card.
 
     Raises:
-        LoadError: that is less than ``LEAST_BYTES``.
+        CardFull: that is less than ``LEAST_BYTES``.
     """
     free, total = _free_and_total()
     return _enough(int(max(0, total * fraction - (total - free)) * part), free, total)
@@ -44,7 +51,7 @@ def fraction_bytes(fraction: float, part: float = 1.0) -> int:
 def _enough(found: int, free: int, total: int) -> int:
     if found >= LEAST_BYTES:
         return found
-    raise LoadError(
+    raise CardFull(
         f"The card has {_gib(free)} of {_gib(total)} free beside the weights, and {_gib(found)} of it would be for "
         f"keys and values, where {_gib(LEAST_BYTES)} are the least: `npu-smi info` lists what else is on the card; a "
         "larger NPU_MEMORY_FRACTION, or npuMemSize, gives them more."

@@ -174,6 +174,13 @@ def test_what_a_copy_does_not_tell(tmp_path: Path, capsys: pytest.CaptureFixture
     assert unseen == ["permissions", "npu-smi", "health", "kind of card", "memory of cards", "log folder", "disk"]
 
 
+def test_what_was_said_may_lie_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as for the files of a running container, to which nothing is added."""
+    healthy(tmp_path / "tree")
+    (tmp_path / "tree/said").rename(tmp_path / "heard")
+    assert looked(tmp_path / "tree", capsys, "--said", str(tmp_path / "heard"))[0] == 0
+
+
 def test_a_config_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is looked for in the copy, and comes before that of the environment."""
     tree = healthy(tmp_path)

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from engine import packed_loader
-from engine.loader import LoadError
 from engine.npu import memory
 from engine.torch_runner import TorchRunner
 
@@ -47,9 +46,9 @@ def test_what_was_asked_for() -> None:
 def test_a_card_that_is_full(card: Any) -> None:
     """A sentence says what is free, and what to do."""
     card.free = 1 * GIB
-    with pytest.raises(LoadError, match=r"The card has 1.00 GiB of 64.00 GiB free .* 0.00 GiB .* `npu-smi info` lists"):
+    with pytest.raises(memory.CardFull, match=r"The card has 1.00 GiB of 64.00 GiB free .* `npu-smi info` lists"):
         memory.pool_bytes(None)
-    with pytest.raises(LoadError, match="a larger NPU_MEMORY_FRACTION, or npuMemSize, gives them more"):
+    with pytest.raises(memory.CardFull, match="a larger NPU_MEMORY_FRACTION, or npuMemSize, gives them more"):
         memory.fraction_bytes(0.5)
 
 

@@ -23,7 +23,7 @@ _SYSTEM_FOLDERS: Final = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/loca
 def variables(patient: Patient) -> str | Fault | NotSeen:
     """Whether CANN's set_env.sh was read by the shell that the server is started from."""
     if patient.environment is None:
-        return NotSeen("the environment of the server is not known (said/env)")
+        return NotSeen("the environment of the server is not known (--said has no env)")
     home = patient.variable("ASCEND_HOME_PATH")
     if home and patient.variable("ASCEND_OPP_PATH"):
         return f"ASCEND_HOME_PATH is {home}"

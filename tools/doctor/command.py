@@ -17,8 +17,8 @@ _ABOUT: Final = """\
 Says on one page what of this machine, or of a copy of its files, keeps a model from running on an Ascend NPU: device
 nodes, driver, npu-smi, CANN, torch and torch_npu, devices that are asked for, memory, permissions and disk. Each fault
 comes with its remedy. Nothing is changed, and neither torch nor torch_npu is imported.
---root DIR looks at a copy: DIR is its root folder, and DIR/said holds what `env`, `id`, `df -Pk` and `npu-smi info`
-printed there, in files named env, id, df and npu-smi.
+--root DIR looks at the files of another machine or container, whose root folder DIR is. What `env`, `id`, `df -Pk` and
+`npu-smi info` printed there is read in the folder --said, from files named env, id, df and npu-smi.
 Exit code: 0 no fault, 1 faults, 2 the command line is wrong."""
 _WIDTH: Final = 22
 
@@ -31,7 +31,8 @@ def add_doctor(commands: Any) -> None:
         description=_ABOUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    doctor.add_argument("--root", type=Path, metavar="DIR", help="a copy of a machine's files; this machine if absent")
+    doctor.add_argument("--root", type=Path, metavar="DIR", help="the root folder of another; this machine if absent")
+    doctor.add_argument("--said", type=Path, metavar="DIR", help="what commands printed there; ROOT/said if absent")
     doctor.add_argument(
         "--config", type=Path, metavar="FILE", help="a config.json there; that of MIES_CONFIG_JSON_PATH if absent"
     )
@@ -50,7 +51,8 @@ def run(given: argparse.Namespace) -> int:
         print(f"mindspec: there is no folder {given.root}, which --root names")
         return USAGE
     machine = Machine(given.root or Path("/"))
-    findings = list(taken(LOOKS, Patient(machine, Here() if given.root is None else Copied(machine), given.config)))
+    commands = Here() if given.root is None else Copied(machine, given.said or given.root / "said")
+    findings = list(taken(LOOKS, Patient(machine, commands, given.config)))
     print(_json(findings) if given.json else _page(findings))
     return FOUND if any(isinstance(finding.found, Fault) for finding in findings) else 0
 

@@ -66,7 +66,7 @@ def npu_smi(patient: Patient) -> str | Fault | NotSeen:
             "a card or the driver hangs: `dmesg` may say which; restart the machine.",
         )
     if printed is None:
-        return NotSeen("said/npu-smi is not there, with what `npu-smi info` printed")
+        return NotSeen("--said has no npu-smi, with what `npu-smi info` printed")
     patient.chips = chips_of(printed)
     if not patient.chips:
         code = re.search(r"ret is (-?\d+)", printed)

@@ -15,8 +15,6 @@ from typing import Final, Protocol
 
 from engine.machine_memory import available_bytes
 
-SAID: Final = "said"
-"""The folder of a copied tree with what commands said on its machine: a file each for env, id, df and npu-smi."""
 NPU_SMI_TIMEOUT_S: Final = 30.0
 """`npu-smi info` takes a second or two; one that hangs waits for a card that does."""
 _MOST_LINKS: Final = 40
@@ -173,10 +171,12 @@ class Here:
 
 
 class Copied:
-    """A copied tree: nothing is run, and what commands said is read from its folder ``said``."""
+    """A tree that is not this machine's: nothing is run, and what commands said on its machine is read."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, said: Path) -> None:
+        """``said``: a folder with what they printed, a file each for env, id, df and npu-smi."""
         self._machine = machine
+        self._folder = said
 
     def environment(self) -> Mapping[str, str] | None:
         """See ``Commands``."""
@@ -221,7 +221,10 @@ class Copied:
             yield from sorted(self._machine.root.glob(pattern))
 
     def _said(self, command: str) -> str | None:
-        return self._machine.text(f"/{SAID}/{command}")
+        try:
+            return (self._folder / command).read_text("utf-8", "replace")
+        except OSError:
+            return None
 
 
 def _pairs(text: str) -> dict[str, str]:

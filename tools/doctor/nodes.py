@@ -49,7 +49,7 @@ def permissions(patient: Patient) -> str | Fault | NotSeen:
     """Who may read and write them."""
     user = patient.commands.user()
     if user is None:
-        return NotSeen("it is not known who would run the server (said/id)")
+        return NotSeen("it is not known who would run the server (--said has no id)")
     names = [f"davinci{number}" for number in patient.cards] + list(MANAGERS)
     for name in names:
         found = patient.machine.path(f"/dev/{name}").stat()

@@ -32,7 +32,7 @@ def log_folder(patient: Patient) -> str | Fault | NotSeen:
     """CANN's log and what it compiles lie below HOME, unless variables say otherwise."""
     user = patient.commands.user()
     if patient.environment is None or user is None:
-        return NotSeen("it is not known who would run the server, or with which HOME (said/env, said/id)")
+        return NotSeen("it is not known who would run the server, or with which HOME (--said has no env or no id)")
     folder = _log_folder(patient)
     there = patient.machine.path(folder)
     if not there.is_dir() or not user.may(there.stat(), "wx"):
@@ -48,7 +48,7 @@ def disk(patient: Patient) -> str | Fault | NotSeen:
     free = {name: patient.commands.free_bytes(name) for name in dict.fromkeys((_log_folder(patient), "/tmp"))}
     known = {name: count for name, count in free.items() if count is not None}
     if not known:
-        return NotSeen("it is not known how much room there is (said/df)")
+        return NotSeen("it is not known how much room there is (--said has no df)")
     name, least = min(known.items(), key=lambda item: item[1])
     if least < LEAST_DISK_BYTES:
         return Fault(
