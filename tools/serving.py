@@ -33,7 +33,7 @@ from handlers.tls import TlsError, served_with
 from handlers.tls_watch import TlsInUse
 from tools.config.weights import WeightsProblem, weights_facts
 from tools.link_options import max_queue
-from tools.placing import NoPlace, on_npu, places
+from tools.placing import NPU_PAGE_TOKENS, NoPlace, on_npu, places
 
 if TYPE_CHECKING:
     from handlers.config_file import ConfigFile
@@ -290,6 +290,11 @@ def _devices(given: argparse.Namespace, instances: int, tell: Callable[[str], No
     if given.npu_device_ids is not None and given.device != "npu" and (given.device != "auto" or not on_npu("auto")):
         why = "torch_npu is not installed" if given.device == "auto" else f"--device {given.device} was asked for"
         tell(f"npuDeviceIds has no effect: {why}.")
+    if on_npu(given.device) and given.cache_block_size != NPU_PAGE_TOKENS:
+        reason = (
+            f"cacheBlockSize is {given.cache_block_size}; on an NPU it must be {NPU_PAGE_TOKENS}, torch_npu's block."
+        )
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: {reason}")
     try:
         return places(given.device, given.npu_device_ids, instances, os.environ)
     except NoPlace as error:
