@@ -86,6 +86,33 @@ def test_text_and_media_in_company_answer_as_alone(client: httpx.Client) -> None
     assert len(set(alone[:5])) == 5
 
 
+@pytest.mark.parametrize(
+    "members",
+    [{"n": 2, "temperature": 1, "seed": 3}, {"n": 2, "use_beam_search": True, "temperature": 1}, {"stream": True}],
+    ids=["n", "beams", "stream"],
+)
+def test_choices_of_all_kinds_have_the_prompt_of_one(client: httpx.Client, members: dict[str, Any]) -> None:
+    """Media count once in usage, whichever way the choices are drawn and sent."""
+    asked = body(image(image_file("png", 9)), "What is this?")
+    alone = client.post(CHAT, json=asked).json()["usage"]["prompt_tokens"]
+    answer = client.post(CHAT, json={**asked, **members})
+
+    assert answer.status_code == 200, answer.text
+    assert set(re.findall(r'"prompt_tokens":(\d+)', answer.text)) == {str(alone)}
+
+
+def test_a_completion_may_spell_a_placeholder(client: httpx.Client) -> None:
+    """Its prompt is the tokens that the text has; no embedding stands for it, and the next picture is not disturbed."""
+    asked = body(image(image_file("png", 10)), "What is this?")
+    expected = text_of(client, asked)
+    completion = {"model": NAME, "prompt": "<|vision_start|><|image_pad|><|vision_end|>Hi", "max_tokens": 4}
+    answer = client.post("/v1/completions", json={**completion, "temperature": 0, "ignore_eos": True})
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["usage"]["prompt_tokens"] == 5
+    assert text_of(client, asked) == expected
+
+
 def test_equal_pictures_share_a_prefix_and_others_never(client: httpx.Client, demos: dict[str, Path]) -> None:
     """By what they show: one name with other bytes is computed anew, other names with the same bytes are not."""
     path = demos["png"].parent / "shared.png"

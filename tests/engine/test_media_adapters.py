@@ -1,4 +1,4 @@
-"""LoRA adapters on a model that takes media: they change its text part, and are refused where they change an encoder."""
+"""LoRA adapters on a model that takes media: they change its text part; one that changes an encoder is refused."""
 
 from __future__ import annotations
 
