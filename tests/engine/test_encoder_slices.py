@@ -85,10 +85,13 @@ def test_what_the_model_raises_comes_with_the_result():
         encoding.result()
 
 
-def test_a_linear_layer_stops_between_pieces_of_its_rows():
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [(nn.Linear(1024, 1024), (2, 150, 1024)), (nn.Conv3d(3, 1000, (2, 14, 14), (2, 14, 14)), (300, 3, 2, 14, 14))],
+)
+def test_a_layer_stops_between_pieces_of_its_rows(layer, shape):
     """A million products a row: 64 rows are a piece, so 300 rows are five of them, and give what they give at once."""
-    layer = nn.Linear(1024, 1024)
-    rows = torch.randn(2, 150, 1024)
+    rows = torch.randn(*shape)
     wanted = layer(rows)
     encoding = Encoding(lambda: layer(rows), [layer], 1)
     slices = 1

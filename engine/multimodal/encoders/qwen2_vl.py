@@ -46,9 +46,9 @@ class Qwen2VLEncoder:
         return torch.cat(of_kind(pixels, grid, return_dict=True).pooler_output)
 
     def stops(self, kind: MediaKind) -> Sequence[nn.Module]:
-        """See ``MediaEncoder.stops``: every linear layer, and the attention between two of them."""
+        """See ``MediaEncoder.stops``: the patches' embedding and every linear layer."""
         visual = self._whole.model.visual
-        return [module for module in visual.modules() if type(module) is nn.Linear]
+        return [module for module in visual.modules() if isinstance(module, nn.Conv3d | nn.Linear)]
 
     def positions(self, kind: MediaKind, features: Features) -> tuple[Tensor, int]:
         """See ``MediaEncoder.positions``: what transformers' rule says of the item and one token of text behind it."""
