@@ -9,6 +9,8 @@ from threading import Semaphore, Thread
 import torch
 from torch import Tensor, nn
 
+from engine.attention.encoder import PAUSE
+
 _PIECE_PRODUCTS = 50_000_000
 """Multiplications of a layer after which it may stop as well: some milliseconds of one core."""
 _LEAST_ROWS = 64
@@ -26,7 +28,8 @@ class Encoding:
     module behind which it would probably be over: the way from there to the next one is taken to be as long as it ever
     was behind a module of the same kind and size. So a turn takes no longer than it may, or as long as one such way;
     and each gets further. Linear layers and patch embeddings among the modules compute each row for itself; they
-    are run in pieces of their rows, and it may stop before each piece.
+    are run in pieces of their rows, and it may stop before each piece. So may attention through
+    ``engine.attention.encoder``, where its module is among them.
     """
 
     def __init__(
@@ -105,7 +108,13 @@ class Encoding:
         if not isinstance(module, nn.Linear | nn.Conv2d | nn.Conv3d):
             kind = type(module).__name__
             hook = module.register_forward_pre_hook(lambda *_: self._arrive(kind))
-            return hook.remove
+            vars(module)[PAUSE] = self._arrive
+
+            def unhook() -> None:
+                hook.remove()
+                vars(module).pop(PAUSE, None)
+
+            return unhook
         compute = module.forward
         size = tuple(module.weight.shape)
         count = max(_LEAST_ROWS, _PIECE_PRODUCTS // module.weight.numel())
