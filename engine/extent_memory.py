@@ -42,7 +42,7 @@ class ExtentMemory(KVMemory):
         if reserve_all and not self.pool.used:
             self.pool.evict_all()  # from an empty pool extents come one after the other, without gaps
         capacity = self._capacity(len(sequence.tokens), sequence.limit, reserve_all)
-        if self.pool.available < capacity + spare:
+        if self.pool.available < capacity + spare or (reserve_all and spare and not self._fits(capacity + spare)):
             return False
         hits = self.lookup(sequence)
         part = self._find_part(sequence, len(hits))
@@ -104,6 +104,14 @@ class ExtentMemory(KVMemory):
         dead.pages = []
         self.release(dead)
         return child
+
+    def _fits(self, count: int) -> bool:
+        """Whether there is a run of so many pages. Beams that came back would otherwise find that they cannot part,
+        give way, and come back again, each time before all others."""
+        run = self.pool.take_run(count)
+        if run is not None:
+            self.pool.release(run)
+        return run is not None
 
     def _capacity(self, tokens: int, limit: int, reserve_all: bool) -> int:
         """Pages of a new extent for a sequence of ``tokens``."""

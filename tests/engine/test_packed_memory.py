@@ -149,3 +149,25 @@ def test_prompts_that_are_over_do_not_make_the_process_larger(contiguous):
     assert executor.stats.memory.pages_cached >= 6
     written = (fake.pages != before).any(axis=1).nonzero()[0]
     assert 3 <= len(written) <= max(written) + 1 <= 8
+
+
+def test_beams_that_came_back_wait_until_all_of_them_have_a_run():
+    """Two beams of two pages each: four pages are free, but only two of them lie side by side.
+
+    They began there, could not part, gave way and began there again, before everybody else and for ever.
+    """
+    executor, _ = make(contiguous=True, growth_tokens=0, num_pages=6)
+    memory = executor._memory
+    left, owned = memory.pool.take_run(1), memory.pool.take_run(1)
+    middle, right = memory.pool.take_run(2), memory.pool.take_run(1)
+    for run in (left, middle):
+        memory.pool.release(run)
+    state = RequestState(request("beams", TWELVE[:4], max_tokens=5, n=2, use_beam_search=True), 1, None, {}, None)
+    sequence = state.prompt_sequence()
+    assert not memory.start(sequence, 2, True)
+    assert memory.pool.available == 4
+    memory.pool.release(owned)
+    assert memory.start(sequence, 2, True)
+    assert list(sequence.pages) == [0, 1]
+    memory.release(sequence)
+    memory.pool.release(right)
