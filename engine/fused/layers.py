@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from engine.attention.cpu import CpuStep
 from engine.attention.registry import LayerRules
+from engine.fused.int8_products import Int8Product, joined
 from engine.fused.products import Product
 
 
@@ -38,11 +39,13 @@ class Norm(nn.Module):
 class GatedFeedForward(nn.Module):
     """``down(silu(gate(x)) * up(x))`` with one product for gate and up."""
 
+    int8_product: type[Int8Product] = Int8Product
+
     def __init__(self, feed_forward: Any) -> None:
         """Take the place of a module with ``gate_proj``, ``up_proj`` and ``down_proj`` whose activation is SiLU."""
         super().__init__()
-        self.gate_up = Product([feed_forward.gate_proj, feed_forward.up_proj])
-        self.down = Product([feed_forward.down_proj])
+        self.gate_up = joined([feed_forward.gate_proj, feed_forward.up_proj], self.int8_product)
+        self.down = joined([feed_forward.down_proj], self.int8_product)
         self._inner: int = self.down.in_features
 
     def linear_layers(self) -> Iterator[tuple[Product, tuple[str, ...]]]:
@@ -85,8 +88,9 @@ class DecoderLayer(nn.Module):
         if not hasattr(attention, "sliding_window") and "Mistral" in type(attention).__name__:
             window = attention.config.sliding_window
         self.sliding_window: int | None = window
-        self.qkv = Product([attention.q_proj, attention.k_proj, attention.v_proj])
-        self.out = Product([attention.o_proj])
+        kind = self.feed_forward_type.int8_product
+        self.qkv = joined([attention.q_proj, attention.k_proj, attention.v_proj], kind)
+        self.out = joined([attention.o_proj], kind)
         self.feed_forward = self.feed_forward_type(layer.mlp)
         self.before_attention = self.norm_type(layer.input_layernorm)
         self.before_feed_forward = self.norm_type(layer.post_attention_layernorm)
