@@ -70,8 +70,8 @@ def load(
 ) -> LoadedModel:
     """Load the model of a folder (safetensors, also in shards, or one GGUF file) or of a GGUF file.
 
-    Weights that ModelSlim or compressed-tensors made int8 stay so; see :mod:`engine.quantised`. Nothing is fetched from a network, and no pickled weights are read. Code that lies in the folder runs only with
-    ``trust_remote_code``.
+    Nothing is fetched from a network, and no pickled weights are read. Code that lies in the folder runs only with
+    ``trust_remote_code``. Weights that ModelSlim or compressed-tensors made int8 stay int8.
 
     Args:
         path: the folder or the .gguf file.
@@ -121,9 +121,8 @@ def load(
         raise LoadError(f"The weights of {name!r} are not whole: {missing[0]} is missing ({len(missing)} in all).")
     if quantised and report["unexpected_keys"]:
         unknown = sorted(report["unexpected_keys"])
-        raise LoadError(
-            f"The quantised weights of {name!r} have {unknown[0]}, which this model does not use ({len(unknown)} in all)."
-        )
+        also = f"{unknown[0]}, which this model does not use ({len(unknown)} in all)"
+        raise LoadError(f"The quantised weights of {name!r} have {also}.")
     try:
         model = model.to(target).eval().requires_grad_(False)
     except (AssertionError, NotImplementedError, RuntimeError) as error:

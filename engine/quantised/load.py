@@ -18,7 +18,7 @@ from engine.quantised.stored import NotServed
 _METHOD = "mindspec_int8"
 
 
-class _Int8Config(QuantizationConfigMixin):
+class _Int8Config(QuantizationConfigMixin):  # type: ignore[misc]  # transformers has no types
     """Hands the folder's layers to the quantiser."""
 
     def __init__(self, folder: QuantisedFolder) -> None:
@@ -26,14 +26,14 @@ class _Int8Config(QuantizationConfigMixin):
         self.folder = folder
 
 
-class _Int8Quantizer(HfQuantizer):  # type: ignore[misc]  # transformers has no types
+class _Int8Quantizer(HfQuantizer):  # type: ignore[misc]  # as above
     """Puts in the layers before the files are read, and leaves no trace of itself afterwards."""
 
     def __init__(self, quantization_config: _Int8Config, **_: Any) -> None:
         super().__init__(quantization_config, pre_quantized=True)
         self._folder = quantization_config.folder
 
-    def _process_model_before_weight_loading(self, model: Any, **_: Any) -> None:
+    def _process_model_before_weight_loading(self, model: Any, **options: Any) -> None:
         tied = model.config.get_text_config().tie_word_embeddings
         for name, layer in self._folder.layers.items():
             parent_name, _, own_name = name.rpartition(".")
@@ -56,7 +56,7 @@ class _Int8Quantizer(HfQuantizer):  # type: ignore[misc]  # transformers has no 
         ignored = {re.escape(name) + "$" for name in self._folder.without_effect}
         model._keys_to_ignore_on_load_unexpected = {*(model._keys_to_ignore_on_load_unexpected or ()), *ignored}
 
-    def _process_model_after_weight_loading(self, model: Any, **_: Any) -> None:
+    def _process_model_after_weight_loading(self, model: Any, **options: Any) -> None:
         self.remove_quantization_config(model)
 
     def is_serializable(self) -> bool:
