@@ -175,11 +175,10 @@ def load_executor(
     warmed.result()
     media = None
     if isinstance(runner, LoadedModel | TorchRunner) and runner.encoder is not None:
-        table = runner.model.get_input_embeddings().weight  # [vocab, hidden]
         media = MediaDesk(
             runner.encoder,
-            table.shape[1],
-            table.dtype,
+            runner.encoder.width,
+            runner.model.dtype,
             slice_s=encoder_slice_ms / 1000,
             cache_bytes=encoder_cache_bytes,
             tell=on_long_step,

@@ -46,8 +46,8 @@ class TorchRunner:
 
     contiguous_pages = True
     same_bits = False
-    fused = FusedKinds()
-    """What replaces the model's modules."""
+    fused: FusedKinds | None = None
+    """What replaces the model's modules; None: the CPU's."""
 
     def __init__(self, loaded: LoadedModel, shapes: Sequence[LayerShape], *, page_size: int, num_pages: int) -> None:
         """Serve ``loaded``, whose attention goes through the seam and has layers of these shapes."""

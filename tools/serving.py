@@ -17,6 +17,7 @@ from engine.log_form import LOG_FORMS
 from engine.lora_book import AdapterBook
 from engine.machine_memory import fraction_bytes
 from engine.multi_front import MultiFront
+from engine.multimodal.family import INPUTS, model_type
 from engine.process import divided
 from engine.text.tokenizer import TextTokenizer, tokenizer_from_folder
 from engine.types import AdapterError
@@ -26,6 +27,7 @@ from handlers.api_keys import KeyBook, KeysError
 from handlers.console import say
 from handlers.listeners import Listener, ListenError, open_listeners
 from handlers.log_settings import level_number
+from handlers.media.packages import missing_packages
 from handlers.planes import addresses
 from handlers.tls import TlsError, served_with
 from handlers.tls_watch import TlsInUse
@@ -35,6 +37,7 @@ from tools.link_options import max_queue
 if TYPE_CHECKING:
     from handlers.config_file import ConfigFile
     from handlers.config_reload import ConfigWatch
+    from handlers.media.intake import Intake
     from handlers.service import Service
     from handlers.settings import Settings
     from tools.config.options import Chosen
@@ -154,6 +157,7 @@ def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[S
     settings = replace(make_settings(given, name), weights_name=folder.name)
     keys, tls = _guards(settings)
     fronts = _fronts(given, folder, size_bytes, tokenizer, settings)
+    media = _media(folder, settings)
     listeners = _listeners(settings, tls)
     try:
         for each in fronts:
@@ -167,7 +171,27 @@ def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[S
 
     front = fronts[0] if len(fronts) == 1 else MultiFront(fronts)
     defaults = ModelDefaults.read(folder) if given.generation_config else ModelDefaults()
-    return Service(settings, front, defaults, keys=keys, tls=tls), listeners
+    return Service(settings, front, defaults, keys=keys, tls=tls, media=media), listeners
+
+
+def _media(folder: Path, settings: Settings) -> Intake | str | None:
+    """What reads media for a model that takes any, or why none are read."""
+    if model_type(folder) not in INPUTS:
+        return None
+    missing = missing_packages()
+    if missing:
+        named = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
+        tell = teller(settings.logs.form, logging.WARNING)
+        tell(f"mindspec: the model takes more than text, but {named}: pip install 'mindspec[media]'; text is served")
+        return f"This deployment reads text only, since {named} (pip install 'mindspec[media]')"
+    from handlers.media.intake import Intake
+
+    try:
+        return Intake.of(settings.media, folder)
+    except OSError as error:
+        where = settings.media.spool_folder or "the system's folder for temporary files"
+        reason = f"mindspec: no folder for the media of requests can be made in {where}: {error.strerror}"
+        raise CannotStart(exit_codes.CONFIG, reason) from None
 
 
 def _guards(settings: Settings) -> tuple[KeyBook, TlsInUse]:

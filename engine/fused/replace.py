@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.fused.huge_pages import use_huge_pages
-from engine.fused.int8_products import Int8Product, joined
+from engine.fused.int8_products import joined
 from engine.fused.layers import DecoderLayer, GatedFeedForward, Norm
 from engine.fused.products import Product
 from engine.quantised.linear import Int8Linear, is_quantised
@@ -49,10 +49,9 @@ class _Candidate:
 class FusedKinds:
     """What is put in, by what it replaces."""
 
-    layer: type[DecoderLayer] = DecoderLayer
-    feed_forward: type[GatedFeedForward] = GatedFeedForward
-    norm: Callable[[Any], nn.Module] = Norm
-    int8_product: type[Int8Product] = Int8Product
+    layer: type[DecoderLayer]
+    feed_forward: type[GatedFeedForward]
+    norm: type[nn.Module]
 
 
 @torch.inference_mode()
@@ -69,7 +68,7 @@ def replace_modules(model: nn.Module, trial: Callable[[], object], kinds: FusedK
     Returns:
         How many modules were replaced.
     """
-    candidates = list(_candidates(model, kinds or FusedKinds()))
+    candidates = list(_candidates(model, kinds or FusedKinds(DecoderLayer, GatedFeedForward, Norm)))
     hooks = [candidate.module.register_forward_hook(_recorder(candidate), with_kwargs=True) for candidate in candidates]
     try:
         trial()
@@ -110,7 +109,7 @@ def _candidates(parent: nn.Module, kinds: FusedKinds) -> Iterator[_Candidate]:
 def _maker(module: nn.Module, kinds: FusedKinds) -> Callable[[Any], nn.Module] | None:
     """What could replace a module, judged by its class and its parts."""
     if type(module) in _LINEAR:
-        return lambda linear: joined([linear], kinds.int8_product)
+        return lambda linear: joined([linear], kinds.feed_forward.int8_product)
     kind = type(module).__name__
     if kind in _LAYERS and _is_plain_layer(module):
         return kinds.layer

@@ -11,7 +11,7 @@ from torch import Tensor
 from engine.attention.npu import NpuPool, NpuStep, most_pages, page_bytes
 from engine.attention.registry import LayerShape
 from engine.forward import ModelMismatch
-from engine.fused.npu_layers import NpuDecoderLayer, NpuFeedForward, NpuInt8Product, NpuNorm
+from engine.fused.npu_layers import NpuDecoderLayer, NpuFeedForward, NpuNorm
 from engine.fused.replace import FusedKinds
 from engine.loader import LoadedModel
 from engine.npu import operators
@@ -25,7 +25,7 @@ class NpuRunner(TorchRunner):
     """The ``ModelRunner`` over a model on an NPU. The host waits for a step once, for the tokens that it drew."""
 
     contiguous_pages = False
-    fused = FusedKinds(NpuDecoderLayer, NpuFeedForward, NpuNorm, NpuInt8Product)
+    fused = FusedKinds(NpuDecoderLayer, NpuFeedForward, NpuNorm)
 
     def __init__(self, loaded: LoadedModel, shapes: Sequence[LayerShape], *, page_size: int, num_pages: int) -> None:
         """See ``TorchRunner``."""
