@@ -89,7 +89,8 @@ def test_a_layer_with_some_int8_parts_keeps_its_shape() -> None:
     first, second = runner.model.model.layers
     assert isinstance(first.self_attn.k_proj, Int8Product)
     assert not isinstance(first.self_attn.q_proj, Int8Product | torch.nn.Linear)
-    assert type(second).__name__.endswith("DecoderLayer") and isinstance(second.qkv, Int8Product)
+    assert type(second).__name__.endswith("DecoderLayer")
+    assert isinstance(second.qkv, Int8Product)
 
 
 def test_the_native_step_leaves_them_to_torch() -> None:

@@ -94,4 +94,3 @@ def test_a_weight_that_is_too_wide_is_left_to_torch() -> None:
     layer = Int8Linear(2, 65_536, bias=False)
     with pytest.raises(ValueError, match=r"an int8 weight \[2, 65536\], where 65535 is the most"):
         NpuInt8Product([layer])
-
