@@ -13,6 +13,7 @@ from engine.attention.cpu import CpuStep
 from engine.attention.registry import LayerRules
 from engine.fused.int8_products import Int8Product, joined
 from engine.fused.products import Product
+from engine.quantised.norm import bias_of
 
 
 class Norm(nn.Module):
@@ -28,12 +29,14 @@ class Norm(nn.Module):
         width = norm.weight.shape[-1]
         self._gain = norm.weight.detach().float() * width**0.5  # [width]
         self._least = torch.tensor((width * norm.variance_epsilon) ** 0.5)
+        self._bias = bias_of(norm)
 
     def forward(self, rows: Tensor) -> Tensor:
         """``[..., width]`` to the same."""
         whole = rows.float()
         length = torch.linalg.vector_norm(whole, dim=-1, keepdim=True)
-        return torch.div(whole, length.hypot_(self._least)).mul_(self._gain).to(rows.dtype)
+        normed = torch.div(whole, length.hypot_(self._least)).mul_(self._gain).to(rows.dtype)
+        return normed if self._bias is None else normed + self._bias
 
 
 class GatedFeedForward(nn.Module):

@@ -13,6 +13,7 @@ from engine.fused.int8_products import Int8Product
 from engine.fused.layers import DecoderLayer, GatedFeedForward
 from engine.npu import operators
 from engine.quantised.linear import Int8Linear
+from engine.quantised.norm import bias_of
 
 
 class NpuNorm(nn.Module):
@@ -23,14 +24,19 @@ class NpuNorm(nn.Module):
         super().__init__()
         self.gain: Tensor = norm.weight.detach()  # [width]
         self.epsilon: float = norm.variance_epsilon
+        self.bias = bias_of(norm)
 
     def forward(self, rows: Tensor) -> Tensor:
         """``[..., width]`` to the same."""
-        return operators.rms_norm(rows, self.gain, self.epsilon)
+        return self._shifted(operators.rms_norm(rows, self.gain, self.epsilon))
 
     def of_sum(self, rows: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
         """The norm of ``rows + residual``, and the sum itself."""
-        return operators.add_rms_norm(rows, residual, self.gain, self.epsilon)
+        normed, total = operators.add_rms_norm(rows, residual, self.gain, self.epsilon)
+        return self._shifted(normed), total
+
+    def _shifted(self, normed: Tensor) -> Tensor:
+        return normed if self.bias is None else normed + self.bias
 
 
 class NpuInt8Product(Int8Product):

@@ -24,6 +24,8 @@ class QuantisedFolder:
     """The file with the weights, or their index."""
     layers: Mapping[str, Int8Layer]
     """By the name of the module."""
+    norm_biases: frozenset[str]
+    """Modules that are called norms and have biases in the files."""
     without_effect: frozenset[str]
     """Tensors that the model has no place for and does not need: offsets that are 0."""
 
@@ -43,12 +45,13 @@ def read_quantised(folder: Path, config: Mapping[str, Any]) -> QuantisedFolder |
         weights = modelslim.weights_name(folder) or _usual(folder)
         tensors = stored_tensors(folder, weights)
         layers = modelslim.layers_of(description, tensors)
-        return QuantisedFolder("ModelSlim", weights, layers, all_zero(tensors, ".weight_offset"))
+        norms = frozenset(name.removesuffix(".bias") for name in tensors if name.endswith("norm.bias"))
+        return QuantisedFolder("ModelSlim", weights, layers, norms, all_zero(tensors, ".weight_offset"))
     method = config.get("quantization_config")
     if isinstance(method, dict) and method.get("quant_method") == compressed_tensors.METHOD:
         weights = _usual(folder)
         layers = compressed_tensors.layers_of(method, stored_tensors(folder, weights))
-        return QuantisedFolder(compressed_tensors.METHOD, weights, layers, frozenset())
+        return QuantisedFolder(compressed_tensors.METHOD, weights, layers, frozenset(), frozenset())
     return None
 
 

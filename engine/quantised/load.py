@@ -13,6 +13,7 @@ from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from engine.quantised.folder import QuantisedFolder
 from engine.quantised.linear import Int8Linear
+from engine.quantised.norm import add_bias
 from engine.quantised.stored import NotServed
 
 _METHOD = "mindspec_int8"
@@ -36,12 +37,7 @@ class _Int8Quantizer(HfQuantizer):  # type: ignore[misc]  # as above
     def _process_model_before_weight_loading(self, model: Any, **options: Any) -> None:
         tied = model.config.get_text_config().tie_word_embeddings
         for name, layer in self._folder.layers.items():
-            parent_name, _, own_name = name.rpartition(".")
-            try:
-                parent = model.get_submodule(parent_name)
-                module = getattr(parent, own_name)
-            except AttributeError:
-                raise NotServed(f"{name} is quantised, and the model has no such layer of its own.") from None
+            module = _submodule(model, name)
             if tied and module is model.get_output_embeddings():
                 raise NotServed(f"{name} is quantised and has the weights of the embeddings, which are not.")
             if type(module) is not nn.Linear:
@@ -52,7 +48,12 @@ class _Int8Quantizer(HfQuantizer):  # type: ignore[misc]  # as above
                     f"[{module.out_features}, {module.in_features}]."
                 )
             with torch.device("meta"):
-                setattr(parent, own_name, Int8Linear(layer.in_features, layer.out_features, bias=layer.has_bias))
+                int8 = Int8Linear(layer.in_features, layer.out_features, bias=layer.has_bias)
+            model.set_submodule(name, int8)
+        for name in self._folder.norm_biases:
+            norm = _submodule(model, name)
+            if type(norm).__name__.endswith("RMSNorm") and getattr(norm, "bias", None) is None:
+                add_bias(norm)
         ignored = {re.escape(name) + "$" for name in self._folder.without_effect}
         model._keys_to_ignore_on_load_unexpected = {*(model._keys_to_ignore_on_load_unexpected or ()), *ignored}
 
@@ -82,3 +83,10 @@ def loading_options(folder: QuantisedFolder, config: Any) -> dict[str, Any]:
         del config.quantization_config
     config.transformers_weights = folder.weights
     return {"config": config, "quantization_config": _Int8Config(folder)}
+
+
+def _submodule(model: Any, name: str) -> Any:
+    try:
+        return model.get_submodule(name)
+    except AttributeError:
+        raise NotServed(f"{name} is in the files, and the model has no such layer of its own.") from None

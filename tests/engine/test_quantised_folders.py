@@ -14,8 +14,11 @@ import torch
 from int8_models import CONFIG, linear_layers, quantise, write_compressed_tensors, write_modelslim
 from safetensors.torch import load_file, save_file
 
+from engine.fused.int8_products import Int8Product
 from engine.loader import LoadError, load
+from engine.plan import Plan, Span
 from engine.quantised.linear import Int8Linear
+from engine.torch_runner import build
 
 FIRST = "model.layers.0.self_attn.q_proj"
 WEIGHTS = "quant_model_weight_w8a8_dynamic.safetensors"
@@ -119,6 +122,33 @@ def test_a_bias_that_the_quantiser_added_counts(tmp_path: Path) -> None:
     assert torch.equal(layer(torch.zeros(1, 32))[0], bias)
 
 
+def test_a_norms_bias_that_the_quantiser_added_counts(tmp_path: Path) -> None:
+    """Where biases of the layers behind take it back, the logits are as ever, but for rounding; else they are not."""
+    llama = families.build("llama")
+    write_modelslim(llama, tmp_path)
+    shift = torch.linspace(-1, 1, 32)
+    norm = "model.layers.0.input_layernorm"
+    edit_weights(tmp_path, lambda tensors: tensors.update({f"{norm}.bias": shift}))
+    tokens = torch.tensor([[5, 9, 33, 2]])
+    plain = quantise(llama)(tokens).logits
+    shifted = load(tmp_path, dtype="float32", device="cpu").model
+    assert (shifted(tokens).logits - plain).abs().mean() > 0.2 * plain.std()
+
+    def take_back(tensors: dict[str, torch.Tensor]) -> None:
+        for name in ("q_proj", "k_proj", "v_proj"):
+            place = f"model.layers.0.self_attn.{name}"
+            weight = tensors[f"{place}.weight"] * tensors[f"{place}.weight_scale"]
+            tensors[f"{place}.bias"] = -(weight @ shift)
+
+    edit_weights(tmp_path, take_back)
+    found = load(tmp_path, dtype="float32", device="cpu")
+    assert (found.model(tokens).logits - plain).abs().mean() < 0.1 * plain.std()
+    runner = build(found, page_size=8, max_tokens=96)
+    packed = runner.run(Plan([Span(range(2), 0, tokens[0].tolist(), 4)], 0))
+    assert (packed - plain[0]).abs().mean() < 0.1 * plain.std()
+    assert isinstance(runner.model.model.layers[0].qkv, Int8Product)
+
+
 def write_description(folder: Path, **changes: Any) -> None:
     """Change entries of a description."""
     file = folder / "quant_model_description.json"
@@ -204,7 +234,7 @@ def test_quantised_experts_are_refused(tmp_path: Path) -> None:
     )
     more = {f"{name}.weight": torch.ones(16, 32, dtype=torch.int8), f"{name}.weight_scale": torch.ones(16, 1)}
     edit_weights(tmp_path / "m", lambda tensors: tensors.update(more))
-    assert f"{name} is quantised, and the model has no such layer of its own." in refusal(tmp_path / "m")
+    assert f"{name} is in the files, and the model has no such layer of its own." in refusal(tmp_path / "m")
 
 
 def test_an_output_layer_that_is_tied_cannot_be_quantised(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from engine.native.load import build_native
 from engine.packed_executor import PackedExecutor
 from engine.plan import Plan, Span
 from engine.quantised.linear import Int8Linear
+from engine.quantised.norm import add_bias
 from engine.torch_runner import TorchRunner, build
 from tests.engine import families
 
@@ -34,6 +35,11 @@ was measured in these models."""
 def clear(family: str) -> tuple[Any, list[list[int]]]:
     """A quantised model and its answers."""
     return build_clear(family, PROMPTS, TOKENS)
+
+
+def distance(found: torch.Tensor, wanted: torch.Tensor) -> float:
+    """Mean distance of rows of logits, as a part of their spread."""
+    return float(((found - wanted).square().mean(dim=1).sqrt() / wanted.std(dim=1)).mean())
 
 
 def runner_of(model: Any) -> TorchRunner:
@@ -77,8 +83,41 @@ def test_logits_are_those_of_the_same_weights_as_floats(case: Any) -> None:
         [runner.run(Plan([Span(pages, at, [token], 1)], 1)) for at, token in enumerate(PROMPTS[0])]
     )  # [tokens, vocab]
     wanted = without_rounding(model)(input_ids=torch.tensor([PROMPTS[0]])).logits[0].float()
-    errors = (found - wanted).square().mean(dim=1).sqrt() / wanted.std(dim=1)
-    assert errors.mean() < BOUND
+    assert distance(found, wanted) < BOUND
+
+
+def logits_of(runner: TorchRunner, adapter: int = 0) -> torch.Tensor:
+    """After each token of a prompt that runs at once, ``[tokens, vocab]``."""
+    return runner.run(Plan([Span(range(6), 0, PROMPTS[0], len(PROMPTS[0]), adapter=adapter)], 0))
+
+
+def test_biases_of_norms_count() -> None:
+    """Of both norms of a layer, packed as by itself."""
+    model = quantise(families.build("llama"))
+    for number, layer in enumerate(model.model.layers):
+        for norm in (layer.input_layernorm, layer.post_attention_layernorm):
+            add_bias(norm)
+            norm.bias.data = torch.linspace(-1, 1 + number, 32)
+    wanted = model(torch.tensor([PROMPTS[0]])).logits[0]
+    assert distance(wanted, quantise(families.build("llama"))(torch.tensor([PROMPTS[0]])).logits[0]) > 0.3
+    assert distance(logits_of(runner_of(model)), wanted) < BOUND
+
+
+def test_adapters_add_to_int8_layers() -> None:
+    """As they add to others: the rows as they are, times A and B."""
+    model = quantise(families.build("llama"))
+    name = "model.layers.1.mlp.up_proj"
+    generator = torch.Generator().manual_seed(5)
+    a, b = torch.randn(4, 32, generator=generator), torch.randn(48, 4, generator=generator) / 2
+    runner = runner_of(model)
+    assert name in runner.adapter_layers()
+    adapter = runner.load_adapter("it", {name: (a, b)})
+    plain = model(torch.tensor([PROMPTS[0]])).logits[0]
+    model.get_submodule(name).register_forward_hook(lambda _, args, out: out + args[0] @ a.T @ b.T)
+    wanted = model(torch.tensor([PROMPTS[0]])).logits[0]
+    assert distance(wanted, plain) > 0.3
+    assert distance(logits_of(runner, adapter), wanted) < BOUND
+    assert distance(logits_of(runner), plain) < BOUND
 
 
 def test_a_layer_with_some_int8_parts_keeps_its_shape() -> None:
