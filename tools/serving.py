@@ -33,6 +33,7 @@ from handlers.tls import TlsError, served_with
 from handlers.tls_watch import TlsInUse
 from tools.config.weights import WeightsProblem, weights_facts
 from tools.link_options import max_queue
+from tools.placing import NPU_PAGE_TOKENS, NoPlace, on_npu, places
 
 if TYPE_CHECKING:
     from handlers.config_file import ConfigFile
@@ -186,6 +187,9 @@ def _media(folder: Path, settings: Settings) -> Intake | str | None:
         return f"This deployment reads text only, since {named} (pip install 'mindspec[media]')"
     from handlers.media.intake import Intake
 
+    if not settings.media.domains:
+        tell = teller(settings.logs.form)
+        tell("mindspec: no media are fetched over the network: ALLOWED_MEDIA_DOMAINS_ENV and mediaDomains list no host")
     try:
         return Intake.of(settings.media, folder)
     except OSError as error:
@@ -233,9 +237,13 @@ def _fronts(
     given: argparse.Namespace, folder: Path, size_bytes: int, tokenizer: TextTokenizer, settings: Settings
 ) -> list[ProcessFront]:
     """One for each instance."""
+    tell = teller(settings.logs.form)
+    devices = _devices(given, settings.instances, tell)
     memory_bytes = None if given.npu_mem_size is None else int(given.npu_mem_size * 2**30)
-    if memory_bytes is None and given.npu_memory_fraction is not None:
-        memory_bytes = fraction_bytes(given.npu_memory_fraction, size_bytes)
+    fraction = None if memory_bytes is not None else given.npu_memory_fraction
+    if fraction is not None and not on_npu(given.device):
+        # Before the weights are read; a card's memory is asked in the engine process.
+        memory_bytes, fraction = fraction_bytes(fraction, size_bytes), None
     spec = EngineSpec(
         "engine.packed_loader:load_executor",
         {
@@ -244,6 +252,7 @@ def _fronts(
             "trust_remote_code": given.trust_remote_code,
             "page_size": given.cache_block_size,
             "memory_bytes": memory_bytes,
+            "memory_fraction": fraction,
             "max_batch_size": given.max_batch_size,
             "max_prefill_batch_size": settings.engine.max_prefill_batch_size,
             "max_prefill_tokens": given.max_prefill_tokens,
@@ -269,11 +278,30 @@ def _fronts(
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
     hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
     spec = divided(spec, settings.instances)
-    tell = teller(settings.logs.form)
+    specs = [replace(spec, kwargs={**spec.kwargs, "device": device}) for device in devices]
+    if on_npu(given.device):
+        # What instances on other cards have is no part of it.
+        specs = [replace(each, memory_share=1 / devices.count(each.kwargs["device"])) for each in specs]
     return [
-        ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=_adapters(settings), on_progress=tell)
-        for _ in range(settings.instances)
+        ProcessFront(tokenizer, each, limits=limits, hang=hang, adapters=_adapters(settings), on_progress=tell)
+        for each in specs
     ]
+
+
+def _devices(given: argparse.Namespace, instances: int, tell: Callable[[str], None]) -> list[str | None]:
+    """Of each instance; see ``places``."""
+    if given.npu_device_ids is not None and given.device != "npu" and (given.device != "auto" or not on_npu("auto")):
+        why = "torch_npu is not installed" if given.device == "auto" else f"--device {given.device} was asked for"
+        tell(f"npuDeviceIds has no effect: {why}.")
+    if on_npu(given.device) and given.cache_block_size != NPU_PAGE_TOKENS:
+        reason = (
+            f"cacheBlockSize is {given.cache_block_size}; on an NPU it must be {NPU_PAGE_TOKENS}, torch_npu's block."
+        )
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: {reason}")
+    try:
+        return places(given.device, given.npu_device_ids, instances, os.environ)
+    except NoPlace as error:
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: {error}") from None
 
 
 def teller(form: str, level: int = logging.INFO) -> Callable[[str], None]:

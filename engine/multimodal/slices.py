@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from threading import Semaphore, Thread
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
+
+_PIECE_PRODUCTS = 50_000_000
+"""Multiplications of a linear layer after which it may stop as well: some milliseconds of one core."""
+_LEAST_ROWS = 64
+"""But not for fewer rows: a product of few rows takes as long as its weights take to be read."""
 
 
 class _Cancelled(BaseException):
@@ -19,8 +24,10 @@ class Encoding:
     """One item's forward, stopped before some of its modules and continued there.
 
     The thread and its owner take turns, so that they never compute at the same time. A turn ends before the first
-    module behind which it would probably be over: the longest way between two modules so far is taken for the next one.
-    So a turn takes no longer than it may, or as long as one such way; and each gets further.
+    module behind which it would probably be over: the way from there to the next one is taken to be as long as it ever
+    was behind a module of the same kind and size. So a turn takes no longer than it may, or as long as one such way;
+    and each gets further. Linear layers among the modules, which compute each row for itself, are run in pieces of
+    their rows, and it may stop before each piece.
     """
 
     def __init__(
@@ -45,9 +52,9 @@ class Encoding:
         self._found: Tensor | None = None
         self._failure: BaseException | None = None
         self._ended = False
-        self._begun_s: float | None = None
-        """When the way to the next module began; None before the first one."""
-        self._longest_s = 0.0
+        self._begun: tuple[Hashable, float] | None = None
+        """Behind which kind of module the way to the next one began, and when; None before the first one."""
+        self._longest_s: dict[Hashable, float] = {}
         self._until_s = 0.0
         self._cancelled = False
 
@@ -78,31 +85,57 @@ class Encoding:
 
     @torch.inference_mode()
     def _run(self) -> None:
-        hooks: list[Any] = []
+        hooks: list[Callable[[], None]] = []
         try:
             self._its.acquire()
             torch.set_num_threads(self._threads)
-            hooks += [module.register_forward_pre_hook(self._arrive) for module in self._stops]
+            hooks += [self._hook(module) for module in self._stops]
             self._found = self._encode()
         except _Cancelled:
             pass
         except BaseException as error:
             self._failure = error
         finally:
-            for hook in hooks:
-                hook.remove()
+            for unhook in hooks:
+                unhook()
             self._ended = True
             self._ours.release()
 
-    def _arrive(self, *_: object) -> None:
-        """The forward is about to enter one of the modules."""
+    def _hook(self, module: nn.Module) -> Callable[[], None]:
+        """Stop before a module from now on; returns what ends that."""
+        if type(module) is not nn.Linear:
+            kind = type(module).__name__
+            hook = module.register_forward_pre_hook(lambda *_: self._arrive(kind))
+            return hook.remove
+        weight, bias = module.weight, module.bias
+        size = tuple(weight.shape)
+        count = max(_LEAST_ROWS, _PIECE_PRODUCTS // weight.numel())
+
+        def in_pieces(rows: Tensor) -> Tensor:
+            flat = rows.reshape(-1, rows.shape[-1])
+            if len(flat) <= count:
+                self._arrive((size, True))
+                return linear(rows, weight, bias)
+            out = flat.new_empty(len(flat), len(weight))
+            for first in range(0, len(flat), count):
+                piece = slice(first, first + count)
+                self._arrive((size, piece.stop >= len(flat)))  # behind the last piece comes what is no layer
+                out[piece] = linear(flat[piece], weight, bias)
+            return out.view(*rows.shape[:-1], -1)
+
+        vars(module)["forward"] = in_pieces
+        return lambda: vars(module).pop("forward", None)
+
+    def _arrive(self, kind: Hashable) -> None:
+        """The forward is about to enter a module, or a part of one, of this kind."""
         now_s = self._clock()
-        if self._begun_s is not None:
-            self._longest_s = max(self._longest_s, now_s - self._begun_s)
-        if now_s + self._longest_s >= self._until_s:
+        if self._begun is not None:
+            before, begun_s = self._begun
+            self._longest_s[before] = max(self._longest_s.get(before, 0.0), now_s - begun_s)
+        if now_s + self._longest_s.get(kind, max(self._longest_s.values(), default=0.0)) >= self._until_s:
             self._ours.release()
             self._its.acquire()
             if self._cancelled:
                 raise _Cancelled
             now_s = self._clock()
-        self._begun_s = now_s
+        self._begun = kind, now_s

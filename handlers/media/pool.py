@@ -52,17 +52,19 @@ class MediaPool:
         Raises:
             Problem: 500; what is missing is in the log.
         """
-        self._check(await self._ask({}, "media"))
+        if answer := await self._ask({}, "media"):
+            self._check({"failed": str(answer), **answer})
 
     async def prepare(self, file: SourceFile, spool: Spool) -> PreparedMedia:
-        """What the model's processor makes of a file, in a new file of the spool.
+        """What the model's processor makes of a file, in a new folder of the spool.
 
         Raises:
             Problem: 422 media_invalid or media_too_large for the part; 429 queue_full where no process came free within
                 ``decode_wait_s``; 503 where the disk has no room; 500 where a process could not be started.
         """
         part, limits = file.part, self._limits
-        features = spool.new_file(".safetensors")
+        # A folder of its own is all that a hostile file could write to.
+        features = spool.new_folder() / "features.safetensors"
         request = {
             "path": str(file.path),
             "kind": part.kind,

@@ -1,7 +1,7 @@
 """The process that decodes media and runs the model's processors on them; started by ``pool.py``, isolated.
 
 It loads the processors once and forks for each file (see child.py), so that a file meets limits on memory and time, a
-fresh process, and none of the server's or of other requests' memory.
+fresh process, none of the server's or of other requests' memory, and no files but the libraries' (see sandbox.py).
 
 In: a ``Job`` as an object; ``model`` alone only loads its processors. Out: ``{"tokens", "hash"}``, or ``{}``;
 ``{"refused": code, "reason"}``; ``{"memory": true}``; ``{"room": bytes}`` where the disk has not so many;
@@ -152,6 +152,7 @@ def main() -> None:
     from engine.multimodal.family import inputs_of
     from handlers.media import decode_audio, decode_image, decode_video  # noqa: F401 - before the forks
     from handlers.media.child import Children
+    from handlers.media.sandbox import Sandbox
     from handlers.worker_process import serve
 
     torch.set_num_threads(1)
@@ -159,7 +160,13 @@ def main() -> None:
     av.logging.set_level(None)
     Image.MAX_IMAGE_PIXELS = None  # the limit is ours, and is told as such
     loaded: dict[str, Any] = {}
-    children = Children(lambda request: answer(loaded[request["model"]], request))
+    sandbox = Sandbox()
+
+    def confined(request: dict[str, Any]) -> dict[str, Any]:
+        sandbox.enter(request["path"], os.path.dirname(request["features"]))
+        return answer(loaded[request["model"]], request)
+
+    children = Children(confined)
     signal.signal(signal.SIGUSR1, lambda *_: children.interrupt())
 
     def reply(request: dict[str, Any]) -> dict[str, Any]:

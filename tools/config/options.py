@@ -49,6 +49,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "ServerConfig.metricsTlsClientAuth": "metrics_tls_client_auth",
     "ServerConfig.HealthCheckConfig.npuUsageThreshold": "npu_usage_threshold",
     "BackendConfig.modelInstanceNumber": "instances",
+    "BackendConfig.npuDeviceIds": "npu_device_ids",
     "BackendConfig.engineStallSeconds": "engine_stall_seconds",
     "BackendConfig.ModelDeployConfig.maxSeqLen": "max_seq_len",
     "BackendConfig.ModelDeployConfig.maxInputTokenLen": "max_input_token_len",

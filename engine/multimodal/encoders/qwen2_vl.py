@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.multimodal.features import Features
+from engine.multimodal.features import Features, on_device
 from engine.multimodal.text_part import TextPart
 from engine.types import MediaKind
 
@@ -39,8 +39,9 @@ class Qwen2VLEncoder:
 
     def encode(self, kind: MediaKind, features: Features) -> Tensor:
         """See ``MediaEncoder.encode``."""
-        pixels, grid = features[_PIXELS[kind]], features[_GRIDS[kind]]
         model = self._whole.model
+        placed = on_device(features, model.device)
+        pixels, grid = placed[_PIXELS[kind]], placed[_GRIDS[kind]]
         of_kind = model.get_image_features if kind == "image" else model.get_video_features
         return torch.cat(of_kind(pixels, grid, return_dict=True).pooler_output)
 

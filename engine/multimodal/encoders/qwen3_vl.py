@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from engine.multimodal.features import Features
+from engine.multimodal.features import Features, on_device
 from engine.multimodal.text_part import TextPart
 from engine.types import MediaKind
 
@@ -60,13 +60,14 @@ class Qwen3VLEncoder:
         """See ``MediaEncoder.encode``: of each token what it is, then what the first layers add."""
         model = self._whole.model
         of_kind = model.get_image_features if kind == "image" else model.get_video_features
-        found = of_kind(features[_PIXELS[kind]], features[_GRIDS[kind]], return_dict=True)
+        placed = on_device(features, model.device)
+        found = of_kind(placed[_PIXELS[kind]], placed[_GRIDS[kind]], return_dict=True)
         views = [found.pooler_output, *found.deepstack_features]  # of each a tuple with one [embeddings, hidden]
         wide = torch.cat([torch.cat(tuple(view)) for view in views], dim=-1)  # [embeddings, width]
-        ids = features.get(_IDS)
+        ids = placed.get(_IDS)
         if ids is None:
             return wide
-        text = model.get_input_embeddings()(ids.to(wide.device)).to(wide.dtype)  # [tokens, hidden]
+        text = model.get_input_embeddings()(ids).to(wide.dtype)  # [tokens, hidden]
         embeddings = pad(text, (0, self.width - text.shape[-1]))
         embeddings[ids == self.token_ids[kind]] = wide
         return embeddings
