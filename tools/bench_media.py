@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.without_torchvision import leave_out_torchvision
+
 if TYPE_CHECKING:
     from engine.packed_executor import PackedExecutor
     from engine.types import Request
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options().parse_args(arguments)
     os.environ.update(OMP_NUM_THREADS=str(options.threads), OMP_WAIT_POLICY="PASSIVE", GOMP_SPINCOUNT="3000")
     # An engine process has none of it either: see engine/process.py.
-    sys.modules.setdefault("torchvision", None)  # type: ignore[arg-type]  # None: it cannot be imported
+    leave_out_torchvision()
     with tempfile.TemporaryDirectory() as folder:
         found = measure(Path(folder), options)
     for name, value in asdict(found).items():

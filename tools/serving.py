@@ -263,6 +263,8 @@ def _fronts(
             "long_prefill_tokens": given.long_prefill_token_threshold,
             "prefix_cache": given.prefix_cache,
             "draft_tokens": given.draft_tokens,
+            "encoder_slice_ms": given.encoder_slice_ms,
+            "encoder_cache_bytes": given.encoder_cache_mb << 20,
             "deterministic": given.deterministic,
             "adapters": bool(given.lora or given.lora_dir),
             "cpu_step": given.cpu_step,

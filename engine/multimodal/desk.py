@@ -175,6 +175,8 @@ class MediaDesk:
         encoder, kind = self._encoder, item.kind
         if kind not in encoder.token_ids:
             raise ValueError(f"the model takes no {kind}")
+        if item.tokens < 1:
+            raise ValueError(f"an {kind} stands for {item.tokens} tokens")
         named = encoder.position_features(kind)
         found = encoder.positions(kind, {name: load_feature(item.features, name) for name in named})
         if found is not None and found[0].shape[1] != item.tokens:

@@ -8,10 +8,11 @@ from threading import Semaphore, Thread
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+
+from engine.attention.encoder import PAUSE
 
 _PIECE_PRODUCTS = 50_000_000
-"""Multiplications of a linear layer after which it may stop as well: some milliseconds of one core."""
+"""Multiplications of a layer after which it may stop as well: some milliseconds of one core."""
 _LEAST_ROWS = 64
 """But not for fewer rows: a product of few rows takes as long as its weights take to be read."""
 
@@ -26,8 +27,9 @@ class Encoding:
     The thread and its owner take turns, so that they never compute at the same time. A turn ends before the first
     module behind which it would probably be over: the way from there to the next one is taken to be as long as it ever
     was behind a module of the same kind and size. So a turn takes no longer than it may, or as long as one such way;
-    and each gets further. Linear layers among the modules, which compute each row for itself, are run in pieces of
-    their rows, and it may stop before each piece.
+    and each gets further. Linear layers and patch embeddings among the modules compute each row for itself; they
+    are run in pieces of their rows, and it may stop before each piece. So may attention through
+    ``engine.attention.encoder``, where its module is among them.
     """
 
     def __init__(
@@ -103,25 +105,29 @@ class Encoding:
 
     def _hook(self, module: nn.Module) -> Callable[[], None]:
         """Stop before a module from now on; returns what ends that."""
-        if type(module) is not nn.Linear:
+        if not isinstance(module, nn.Linear | nn.Conv2d | nn.Conv3d):
             kind = type(module).__name__
             hook = module.register_forward_pre_hook(lambda *_: self._arrive(kind))
-            return hook.remove
-        weight, bias = module.weight, module.bias
-        size = tuple(weight.shape)
-        count = max(_LEAST_ROWS, _PIECE_PRODUCTS // weight.numel())
+            vars(module)[PAUSE] = self._arrive
+
+            def unhook() -> None:
+                hook.remove()
+                vars(module).pop(PAUSE, None)
+
+            return unhook
+        compute = module.forward
+        size = tuple(module.weight.shape)
+        count = max(_LEAST_ROWS, _PIECE_PRODUCTS // module.weight.numel())
 
         def in_pieces(rows: Tensor) -> Tensor:
-            flat = rows.reshape(-1, rows.shape[-1])
-            if len(flat) <= count:
-                self._arrive((size, True))
-                return linear(rows, weight, bias)
-            out = flat.new_empty(len(flat), len(weight))
-            for first in range(0, len(flat), count):
-                piece = slice(first, first + count)
-                self._arrive((size, piece.stop >= len(flat)))  # behind the last piece comes what is no layer
-                out[piece] = linear(flat[piece], weight, bias)
-            return out.view(*rows.shape[:-1], -1)
+            flat = rows.flatten(0, -2) if isinstance(module, nn.Linear) else rows  # [rows, ...]
+            pieces = torch.split(flat, count)
+            out = []
+            for number, piece in enumerate(pieces):
+                self._arrive((size, number == len(pieces) - 1))  # behind the last piece comes what is no layer
+                out.append(compute(piece))
+            joined = out[0] if len(out) == 1 else torch.cat(out)
+            return joined.view(*rows.shape[:-1], -1) if isinstance(module, nn.Linear) else joined
 
         vars(module)["forward"] = in_pieces
         return lambda: vars(module).pop("forward", None)

@@ -22,6 +22,8 @@ _START_S: Final = 120.0
 """Its libraries take some seconds to load, many on a machine that has no core to spare."""
 _GRACE_S: Final = 10.0
 """A worker ends what is late by itself; it is killed where it does not."""
+_MAX_TOKENS: Final = 1 << 20
+"""Of an item; a process that a file has taken over might say anything."""
 _RETRY_AFTER_S: Final = 1
 _LOG: Final = logging.getLogger(__name__)
 
@@ -84,7 +86,10 @@ class MediaPool:
             spool.room(room)
             raise _no_room()
         self._check(answer)
-        return PreparedMedia(part, int(answer["tokens"]), bytes.fromhex(answer["hash"]), str(features))
+        tokens = answer["tokens"]
+        if not isinstance(tokens, int) or not 0 < tokens <= _MAX_TOKENS:
+            self._check({"failed": f"{tokens!r:.40} tokens of one item"})
+        return PreparedMedia(part, tokens, bytes.fromhex(answer["hash"]), str(features))
 
     async def close(self) -> None:
         """End all idle processes."""

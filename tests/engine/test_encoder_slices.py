@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from engine.attention.encoder import PAUSE, PIECE_PRODUCTS, encoder_attention
 from engine.multimodal.slices import Encoding
 
 
@@ -85,10 +86,13 @@ def test_what_the_model_raises_comes_with_the_result():
         encoding.result()
 
 
-def test_a_linear_layer_stops_between_pieces_of_its_rows():
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [(nn.Linear(1024, 1024), (2, 150, 1024)), (nn.Conv3d(3, 1000, (2, 14, 14), (2, 14, 14)), (300, 3, 2, 14, 14))],
+)
+def test_a_layer_stops_between_pieces_of_its_rows(layer, shape):
     """A million products a row: 64 rows are a piece, so 300 rows are five of them, and give what they give at once."""
-    layer = nn.Linear(1024, 1024)
-    rows = torch.randn(2, 150, 1024)
+    rows = torch.randn(*shape)
     wanted = layer(rows)
     encoding = Encoding(lambda: layer(rows), [layer], 1)
     slices = 1
@@ -97,3 +101,18 @@ def test_a_linear_layer_stops_between_pieces_of_its_rows():
     assert slices == 6
     torch.testing.assert_close(encoding.result(), wanted)
     assert "forward" not in vars(layer)
+
+
+def test_attention_stops_between_pieces_of_its_rows():
+    """163,840 products a row: 305 of 2,560 rows are a piece; and the module has its own stop before them."""
+    module = nn.Identity()
+    query, key, value = torch.randn(3, 1, 4, 640, 64)
+    query = query.repeat(1, 1, 4, 1)  # [1, 4, 2560, 64]
+    wanted = nn.functional.scaled_dot_product_attention(query, key, value, scale=0.2).transpose(1, 2)
+    encoding = Encoding(lambda: encoder_attention(module(module), query, key, value, scaling=0.2)[0], [module], 1)
+    slices = 1
+    while not encoding.go_on(0.0):
+        slices += 1
+    assert slices == 1 + 1 + -(-2560 // (PIECE_PRODUCTS // (4 * 640 * 64)))
+    torch.testing.assert_close(encoding.result(), wanted)
+    assert PAUSE not in vars(module)

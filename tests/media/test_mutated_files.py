@@ -20,7 +20,7 @@ FILES = {suffix: media_file(suffix) for suffixes in KINDS.values() for suffix in
 LIMITS = {"max_pixels": 1 << 20, "max_video_s": 60.0, "max_audio_s": 60.0, "disk_reserve_bytes": 0, "decode_s": 60.0}
 
 FORMS = {
-    frozenset({"tokens", "hash"}),
+    frozenset({"tokens"}),
     frozenset({"refused", "reason"}),
     frozenset({"memory"}),
     frozenset({"ended"}),

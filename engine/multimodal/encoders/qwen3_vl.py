@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from engine.attention.encoder import ENCODER_ATTENTION, register_encoder_attention
 from engine.multimodal.features import Features, on_device
 from engine.multimodal.text_part import TextPart
 from engine.types import MediaKind
@@ -48,6 +49,8 @@ class Qwen3VLEncoder:
     def __init__(self, model: Any) -> None:
         """``model``: transformers' model for conditional generation."""
         self._whole = model
+        register_encoder_attention()
+        model.model.visual.set_attn_implementation(ENCODER_ATTENTION)
         config = model.config
         self.token_ids: Mapping[MediaKind, int] = {"image": config.image_token_id, "video": config.video_token_id}
         self.width = config.text_config.hidden_size * (1 + len(config.vision_config.deepstack_visual_indexes))
@@ -73,14 +76,17 @@ class Qwen3VLEncoder:
         return embeddings
 
     def stops(self, kind: MediaKind) -> Sequence[nn.Module]:
-        """See ``MediaEncoder.stops``: every linear layer, with those of a layer's view behind the layer."""
+        """See ``MediaEncoder.stops``: the patches' embedding, every linear layer, with those of a layer's view behind
+        the layer, and attention."""
         visual = self._whole.model.visual
-        modules: list[nn.Module] = []
+        modules: list[nn.Module] = [*visual.patch_embed.modules()]
         for layer, block in enumerate(visual.blocks):
             modules += block.modules()
             if layer in visual.deepstack_visual_indexes:
                 modules += visual.deepstack_merger_list[visual.deepstack_visual_indexes.index(layer)].modules()
-        return [module for module in (*modules, *visual.merger.modules()) if type(module) is nn.Linear]
+        modules += visual.merger.modules()
+        attention = {id(block.attn) for block in visual.blocks}
+        return [each for each in modules if isinstance(each, nn.Conv3d | nn.Linear) or id(each) in attention]
 
     def positions(self, kind: MediaKind, features: Features) -> tuple[Tensor, int]:
         """See ``MediaEncoder.positions``: what transformers' rule says of the item and one token of text behind it."""
