@@ -14,6 +14,7 @@ from transformers import DynamicCache
 
 from engine.multimodal.rows import media_inputs
 from engine.plan import MediaRows, Span
+from engine.quantised.linear import exact_activations
 
 _CHECK_TOKENS = 6
 _TOLERANCE = {torch.float32: 2e-3, torch.float64: 2e-3}
@@ -106,9 +107,12 @@ class SequenceForward:
         """
         name = type(self._model).__name__
         tokens = [(7 + 31 * index) % self._vocab_size for index in range(_CHECK_TOKENS)]
-        at_once = self._logits(tokens, None, {})  # [tokens, vocab]
-        first, state = self.prefill(tokens[:2])
-        one_by_one = torch.stack([first, *(self.extend(state, [token]) for token in tokens[2:])])  # [tokens - 1, vocab]
+        # Activations that become int8 would tell two ways to run the same tokens apart by far more than others do.
+        with exact_activations(self._model):
+            at_once = self._logits(tokens, None, {})  # [tokens, vocab]
+            first, state = self.prefill(tokens[:2])
+            rest = [self.extend(state, [token]) for token in tokens[2:]]
+        one_by_one = torch.stack([first, *rest])  # [tokens - 1, vocab]
         if not at_once.amax(dim=-1).isfinite().all():
             raise ModelMismatch(f"{name} computes logits that are not finite numbers.")
         wanted = at_once[1:]

@@ -23,6 +23,7 @@ from engine.machine_memory import pool_bytes
 from engine.multimodal.rows import media_inputs
 from engine.npu import memory as npu_memory
 from engine.plan import AdapterTensors, ModelRunner, Plan
+from engine.quantised.check import check_limit
 from engine.sampling.selector import Selector, TorchSelector
 from engine.step_threads import StepThreads
 
@@ -188,6 +189,7 @@ def build(
     try:
         with seam.narrow_windows(model):
             dense = seam.dense_logits(model, tokens, loaded.info.vocab_size)
+            limit = check_limit(model, tokens, dense)
         register()
         model.set_attn_implementation(ATTENTION_NAME)
         shapes = seam.layer_shapes(model)
@@ -198,7 +200,7 @@ def build(
             num_pages = min(num_pages, -(-max_tokens // page_size))
         runner = runner_of(loaded, shapes, page_size=page_size, num_pages=num_pages)
         with seam.narrow_windows(model):
-            seam.check(runner, tokens, dense, model.dtype)
+            seam.check(runner, tokens, dense, *limit)
         trial = seam.trial_plan(tokens)
         changeable = changeable_layers(model, lambda: runner.run(trial), len(trial.spans[0].token_ids))
     except (ModelMismatch, LoadError):
@@ -211,7 +213,7 @@ def build(
         try:
             if replace_modules(model, lambda: runner.run(trial), runner.fused):
                 with seam.narrow_windows(model):
-                    seam.check(runner, tokens, dense, model.dtype)
+                    seam.check(runner, tokens, dense, *limit)
         except Exception as error:
             raise ReplacementMismatch(f"with replaced modules {_reason(error)}") from error
     runner.adapters = LoraLayers(model, changeable)
