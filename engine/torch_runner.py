@@ -14,6 +14,7 @@ from engine import seam
 from engine.attention.cpu import CpuPool, CpuStep
 from engine.attention.registry import ATTENTION_NAME, LayerShape, register
 from engine.devices import runner_type
+from engine.executor import RankLost
 from engine.forward import ModelMismatch
 from engine.fused.replace import FusedKinds, replace_modules
 from engine.loader import LoadedModel, load, try_out
@@ -159,6 +160,7 @@ def build(
     max_tokens: int | None = None,
     fuse: bool = True,
     kind: type[TorchRunner] | None = None,
+    least: Callable[[int], int] = lambda pages: pages,
 ) -> TorchRunner:
     """A runner over a loaded model, after it was compared with the model's own forward.
 
@@ -170,6 +172,7 @@ def build(
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         fuse: replace modules by faster ones that compute the same.
         kind: the runner of another device than a CPU.
+        least: gets how many pages there may be, and says how many there shall be.
 
     Raises:
         ReplacementMismatch: the model is of no use any more and must be loaded again.
@@ -190,12 +193,13 @@ def build(
         num_pages = runner_of.pages(shapes, memory_bytes, memory_share, page_size, model.dtype)
         if max_tokens is not None:
             num_pages = min(num_pages, -(-max_tokens // page_size))
+        num_pages = least(num_pages)
         runner = runner_of(loaded, shapes, page_size=page_size, num_pages=num_pages)
         with seam.narrow_windows(model):
             seam.check(runner, tokens, dense, model.dtype)
         trial = seam.trial_plan(tokens)
         changeable = changeable_layers(model, lambda: runner.run(trial), len(trial.spans[0].token_ids))
-    except ModelMismatch:
+    except (ModelMismatch, RankLost):
         model.set_attn_implementation(own_attention)
         raise
     except Exception as error:
@@ -206,6 +210,8 @@ def build(
             if replace_modules(model, lambda: runner.run(trial), runner.fused):
                 with seam.narrow_windows(model):
                     seam.check(runner, tokens, dense, model.dtype)
+        except RankLost:
+            raise
         except Exception as error:
             raise ReplacementMismatch(f"with replaced modules {_reason(error)}") from error
     runner.adapters = LoraLayers(model, changeable)

@@ -12,6 +12,7 @@ from torch.nn import functional
 from engine.attention.cpu import CpuStep
 from engine.attention.registry import LayerRules
 from engine.fused.products import Product
+from engine.parallel.shards import outputs
 
 
 class Norm(nn.Module):
@@ -78,8 +79,8 @@ class DecoderLayer(nn.Module):
         attention = layer.self_attn
         self.layer_idx: int = attention.layer_idx
         self.head_dim: int = attention.head_dim
-        self.heads = attention.q_proj.out_features // self.head_dim
-        self.kv_heads = attention.k_proj.out_features // self.head_dim
+        self.heads = outputs(attention.q_proj) // self.head_dim
+        self.kv_heads = outputs(attention.k_proj) // self.head_dim
         self.scale: float = attention.scaling
         window = getattr(attention, "sliding_window", None)
         if not hasattr(attention, "sliding_window") and "Mistral" in type(attention).__name__:
