@@ -232,7 +232,7 @@ def _refuse_ranks(name: str, config: Any, ranks: int, *, from_gguf: bool) -> Non
     if config.model_type in ENCODERS:
         raise LoadError(f"worldSize is {ranks}, and {name!r} takes media; such models run on one device: worldSize 1.")
     plan = getattr(config.get_text_config(), "base_model_tp_plan", None) or {}
-    if "colwise" not in plan.values():
+    if not any("colwise" in style for style in plan.values()):
         raise LoadError(
             f"worldSize is {ranks}, and transformers has no plan by which ranks could share a {config.model_type}; it "
             "runs on one device: worldSize 1."

@@ -23,7 +23,7 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 def join_group(ranks: Ranks, device: torch.device) -> None:
-    """Join the group of all ranks, which is the process's default one; all ranks do so at the same time.
+    """Join the group of all ranks, which is the process's default one; all ranks do so at the same time. Again is fine.
 
     They find each other by a store in the first rank, which listens on the loopback address alone, and so does gloo.
 
@@ -34,6 +34,8 @@ def join_group(ranks: Ranks, device: torch.device) -> None:
     backend = BACKENDS.get(device.type)
     if backend is None or not distributed.is_available() or not distributed.is_backend_available(backend):
         raise LoadError(f"This torch cannot share a model out over several {device.type} devices: worldSize 1 runs it.")
+    if distributed.is_initialized():
+        return
     if sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     # Where transformers puts this rank's weights.
