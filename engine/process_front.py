@@ -195,7 +195,7 @@ class ProcessFront(FrontBase):
         self._set_state("loading")
         begun, self._begun = self._begun, None
         try:
-            processes = begun or await asyncio.to_thread(RankProcesses, self._spec)
+            processes = begun if begun is not None else await asyncio.to_thread(RankProcesses, self._spec)
         except OSError:
             _log.exception("the engine process could not be started")
             self.lost = "other"

@@ -43,11 +43,13 @@ def join_group(ranks: Ranks, device: torch.device) -> None:
     if ranks.rank == 0:
         listener = socket.create_server((_LOOPBACK, 0))
         port = listener.getsockname()[1]
-        store = distributed.TCPStore(
+        store = distributed.TCPStore(  # type: ignore[attr-defined]  # torch does not list it
             _LOOPBACK, port, ranks.size, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach()
         )
         ranks.exchange(port)
     else:
         port = ranks.exchange(None)[0]
-        store = distributed.TCPStore(_LOOPBACK, port, ranks.size, is_master=False, wait_for_workers=False)
+        store = distributed.TCPStore(  # type: ignore[attr-defined]  # as above
+            _LOOPBACK, port, ranks.size, is_master=False, wait_for_workers=False
+        )
     distributed.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.size, timeout=TIMEOUT)
