@@ -23,6 +23,9 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 # Tests that run JavaScript need Node and npm; where there is no npm they are skipped.
 NPM := $(shell command -v npm 2>/dev/null)
 INSTALLED_WEB := $(if $(NPM),tests/web/node_modules/.installed)
+# torch_npu, for the tests of the NPU's path: in folders of their own, since torch imports what it finds beside itself.
+TORCH_NPU := 2.13.0 2.10.0.post4
+INSTALLED_NPU := $(if $(filter Linux,$(shell uname -s)),$(VENV)/npu/.installed)
 NAME_ARGUMENTS = $(if $(MODEL_NAME),--model-name "$(MODEL_NAME)")
 SERVE_ARGUMENTS = --host "$(HOST)" --port "$(PORT)" $(if $(MODEL),--model "$(MODEL)") $(NAME_ARGUMENTS) $(ARGS)
 
@@ -41,8 +44,9 @@ mock: $(INSTALLED)  ## Serve the same contract with made-up text: no weights, re
 weights: $(INSTALLED)  ## Put the default model into the cache, once.
 	@$(BIN)/python -m tools.weights >/dev/null
 
-test: $(INSTALLED_DEV) $(INSTALLED_WEB) weights  ## Run the tests: pytest over everything, with the default model.
-	@MINDSPEC_TEST_WEIGHTS=required $(if $(NPM),MINDSPEC_TEST_WEB=required) $(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
+test: $(INSTALLED_DEV) $(INSTALLED_WEB) $(INSTALLED_NPU) weights  ## Run the tests: pytest over everything, with the default model.
+	@MINDSPEC_TEST_WEIGHTS=required $(if $(NPM),MINDSPEC_TEST_WEB=required) \
+	  $(if $(INSTALLED_NPU),MINDSPEC_TEST_NPU=required) $(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
 
 lint: $(INSTALLED_DEV)  ## Check style and types.
 	$(BIN)/ruff check .
@@ -73,6 +77,12 @@ $(INSTALLED): pyproject.toml
 $(INSTALLED_DEV): $(INSTALLED)
 	@echo "install: the tools that tests and checks need"
 	@$(PIP) --editable ".[dev]"
+	@touch $@
+
+$(VENV)/npu/.installed: $(INSTALLED)
+	@echo "install: torch_npu $(TORCH_NPU), for tests"
+	@for version in $(TORCH_NPU); do \
+	  $(PIP) --no-deps --target $(VENV)/npu/$$version "torch_npu==$$version" || exit 1; done
 	@touch $@
 
 tests/web/node_modules/.installed: tests/web/package-lock.json

@@ -224,9 +224,9 @@ def _refuse_other_kinds(name: str, config: Any, trust_remote_code: bool) -> None
 
 def _refuse_ranks(name: str, config: Any, ranks: int, *, from_gguf: bool) -> None:
     """Raise LoadError for models that so many ranks cannot share."""
-    refusal = fit.refusal(config.to_dict(), ranks, name)
+    refusal = fit.refusal(fit.heads_of(config.to_dict()), ranks, repr(name))
     if refusal is not None:
-        raise LoadError(refusal)
+        raise LoadError(f"worldSize {refusal}.")
     if from_gguf:
         raise LoadError(f"worldSize is {ranks}, and {name!r} is a GGUF file, which runs on one device: worldSize 1.")
     if config.model_type in ENCODERS:

@@ -22,6 +22,7 @@ from engine.native.load import attempt, build_native
 from engine.native.packing import CpuWeights
 from engine.native.runner import NativeRunner
 from engine.native.variants import NativeUnavailable
+from engine.npu import memory as npu_memory
 from engine.pace import StepPace
 from engine.packed_executor import PackedExecutor
 from engine.parallel.leading_runner import LeadingRunner
@@ -50,6 +51,7 @@ def load_executor(
     page_size: int = PAGE_SIZE,
     memory_bytes: int | None = None,
     memory_share: float = 1.0,
+    memory_fraction: float | None = None,
     max_batch_size: int = 200,
     max_prefill_batch_size: int = 50,
     max_prefill_tokens: int = 8192,
@@ -83,6 +85,7 @@ def load_executor(
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
         memory_share: this process's part of that share, where several serve.
+        memory_fraction: instead, of an NPU's memory, for all that is on it.
         max_batch_size: see :class:`engine.batching.BatchLimits`, as for the eight after it.
         prefix_cache: what one request has computed serves others that begin alike.
         deterministic: numbers do not depend on a sequence's company or on what is cached: equal requests with equal
@@ -174,6 +177,7 @@ def load_executor(
             page_size=page_size,
             memory_bytes=memory_bytes,
             memory_share=memory_share,
+            memory_fraction=memory_fraction,
         )
         grammars = GrammarCompiler(lambda: tokenizer_from_folder(path), part.info)
         warming.append((grammars, grammars.warm()))
@@ -195,27 +199,29 @@ def load_executor(
             page_size=page_size,
             memory_bytes=memory_bytes,
             memory_share=memory_share,
+            memory_fraction=memory_fraction,
         )
     ((grammars, warmed),) = warming
     warmed.result()
     media = None
     if isinstance(runner, LoadedModel | TorchRunner) and runner.encoder is not None:
-        table = runner.model.get_input_embeddings().weight  # [vocab, hidden]
         media = MediaDesk(
             runner.encoder,
-            table.shape[1],
-            table.dtype,
+            runner.encoder.width,
+            runner.model.dtype,
             slice_s=encoder_slice_ms / 1000,
             cache_bytes=encoder_cache_bytes,
             tell=on_long_step,
         )
     if isinstance(runner, LoadedModel):
+        if runner.model.device.type == "npu":
+            memory_bytes = _card_bytes(memory_bytes, memory_share, memory_fraction)
         return TorchExecutor(runner, memory_bytes, grammars, memory_share, StepPace(on_long_step), media)
     if isinstance(runner, NativeRunner):
         # torch's idle threads would spin on into the next step, and there is nothing large left for them to do.
         torch.set_num_threads(1)
         gc.collect()  # the model's own weights
-    soft_limit = cache_bytes(memory_bytes, runner.num_pages * runner.bytes_per_page)
+    soft_limit = _soft_limit(runner, memory_bytes)
     return PackedExecutor(
         runner,
         limits,
@@ -225,6 +231,20 @@ def load_executor(
         pace=StepPace(on_long_step),
         media=media,
     )
+
+
+def _soft_limit(runner: ModelRunner, limit: int | None) -> int | None:
+    """How much of the pages may become used for the prefix cache's sake; None: all."""
+    if runner.info.device.partition(":")[0] == "npu":
+        return None  # pages on a card are taken from the start, whether they are used or not
+    return cache_bytes(limit, runner.num_pages * runner.bytes_per_page)
+
+
+def _card_bytes(limit: int | None, share: float, fraction: float | None) -> int:
+    """For the caches of sequences on the current NPU."""
+    if limit is None and fraction is not None:
+        return npu_memory.fraction_bytes(fraction, share)
+    return npu_memory.pool_bytes(limit, share)
 
 
 def _suits(loaded: LoadedModel) -> bool:

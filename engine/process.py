@@ -229,7 +229,7 @@ def _load(spec: EngineSpec, channel: Channel, followers: Followers | None = None
     try:
         executor: Executor = _prepared_factory(spec, spec.factory, offered, all_kwargs=True)()
         gc.freeze()
-    except (EOFError, ConnectionError):
+    except (EOFError, ConnectionError, RankLost):
         raise
     except Exception as error:
         if spec.trace:

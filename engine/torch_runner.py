@@ -17,11 +17,13 @@ from engine.devices import runner_type
 from engine.executor import RankLost
 from engine.forward import ModelMismatch
 from engine.fused.replace import FusedKinds, replace_modules
-from engine.loader import LoadedModel, load, try_out
+from engine.loader import LoadedModel, LoadError, load, try_out
 from engine.lora_config import LinearLayer
 from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
 from engine.multimodal.rows import media_inputs
+from engine.npu import memory as npu_memory
+from engine.parallel.ranks import RankFailure
 from engine.plan import AdapterTensors, ModelRunner, Plan
 from engine.sampling.selector import Selector, TorchSelector
 from engine.step_threads import StepThreads
@@ -46,8 +48,8 @@ class TorchRunner:
 
     contiguous_pages = True
     same_bits = False
-    fused = FusedKinds()
-    """What replaces the model's modules."""
+    fused: FusedKinds | None = None
+    """What replaces the model's modules; None: the CPU's."""
 
     def __init__(self, loaded: LoadedModel, shapes: Sequence[LayerShape], *, page_size: int, num_pages: int) -> None:
         """Serve ``loaded``, whose attention goes through the seam and has layers of these shapes."""
@@ -157,6 +159,7 @@ def build(
     page_size: int = PAGE_SIZE,
     memory_bytes: int | None = None,
     memory_share: float = 1.0,
+    memory_fraction: float | None = None,
     max_tokens: int | None = None,
     fuse: bool = True,
     kind: type[TorchRunner] | None = None,
@@ -169,12 +172,15 @@ def build(
         page_size: tokens of a page.
         memory_bytes: for keys and values; None takes a share of what the machine has.
         memory_share: this process's part of that share, where several serve.
+        memory_fraction: of an NPU's memory, for all that is on it; see :func:`engine.npu.memory.fraction_bytes`.
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         fuse: replace modules by faster ones that compute the same.
         kind: the runner of another device than a CPU.
         least: gets how many pages there may be, and says how many there shall be.
 
     Raises:
+        RankFailure, RankLost: as ``least`` does.
+        LoadError: the device has too little memory left for keys and values.
         ReplacementMismatch: the model is of no use any more and must be loaded again.
         ModelMismatch: the model does not fit, and why. Its attention is then its own again.
     """
@@ -190,6 +196,8 @@ def build(
         register()
         model.set_attn_implementation(ATTENTION_NAME)
         shapes = seam.layer_shapes(model)
+        if memory_fraction is not None:
+            memory_bytes = npu_memory.fraction_bytes(memory_fraction, memory_share)
         num_pages = runner_of.pages(shapes, memory_bytes, memory_share, page_size, model.dtype)
         if max_tokens is not None:
             num_pages = min(num_pages, -(-max_tokens // page_size))
@@ -199,7 +207,7 @@ def build(
             seam.check(runner, tokens, dense, model.dtype)
         trial = seam.trial_plan(tokens)
         changeable = changeable_layers(model, lambda: runner.run(trial), len(trial.spans[0].token_ids))
-    except (ModelMismatch, RankLost):
+    except (ModelMismatch, LoadError, RankFailure, RankLost):
         model.set_attn_implementation(own_attention)
         raise
     except Exception as error:
@@ -235,7 +243,8 @@ def load_runner(
         device: the same.
         trust_remote_code: the same.
         first: may give another runner for the model, which it leaves as it is, after it has compared their logits.
-        options: ``page_size``, ``memory_bytes``, ``memory_share`` and ``max_tokens`` of :func:`build`.
+        options: ``page_size``, ``memory_bytes``, ``memory_share``, ``memory_fraction`` and ``max_tokens`` of
+            :func:`build`.
 
     Raises:
         LoadError: not a servable model at all.

@@ -1175,8 +1175,8 @@ KEYS: Final[dict[str, Key]] = {
         "a list of 1 to 10 items, each a list of 1 to 1024 items, each an integer from 0 to 65535",
         ("list",),
         "Devices of each instance.",
-        False,
-        "The model runs on the CPU.",
+        True,
+        "On NPUs each instance runs on its own set; on a CPU it has no effect, and a line says so.",
         "none",
         None,
         False,
@@ -1548,9 +1548,9 @@ KEYS: Final[dict[str, Key]] = {
     "BackendConfig.ModelDeployConfig.ModelConfig[].worldSize": Key(
         "an integer from 1 to 1048576",
         ("integer",),
-        "Devices of the model.",
-        False,
-        "The model runs on the CPU.",
+        "Devices that share the model.",
+        True,
+        "On NPUs so many share the model, by tensor parallelism; elsewhere it has no effect, and a line says so.",
         "none",
         None,
         False,
@@ -1638,7 +1638,7 @@ KEYS: Final[dict[str, Key]] = {
         ("integer",),
         "Tensor parallel ranks.",
         False,
-        "The model runs in one process.",
+        "All ranks of worldSize are tensor parallel.",
         "none",
         None,
         False,
@@ -2279,7 +2279,7 @@ VARIABLES: Final[dict[str, Variable]] = {
     "MIES_SERVICE_MONITOR_MODE": Variable(True, "1 serves GET /metrics, 0 does not; on by default."),
     "NPU_MEMORY_FRACTION": Variable(
         True,
-        "With npuMemSize -1, the part of the free memory that weights, keys and values may take together: above 0, at most 1.",
+        "With npuMemSize -1, the part of a card's memory (on a host: of what is free) that weights, keys and values may take together: above 0, at most 1.",
     ),
     "REMOVE_GENERATION_CONFIG_DICT": Variable(True, "1 leaves the weights' generation_config.json aside."),
     "MINDIE_LOG_LEVEL": Variable(
@@ -2302,7 +2302,7 @@ VARIABLES: Final[dict[str, Variable]] = {
         False, "A prompt is bounded by its length; templates of requests have time limits of their own."
     ),
     "MINDIE_ASYNC_SCHEDULING_ENABLE": Variable(False, "There is one way of scheduling."),
-    "RESERVED_MEMORY_GB": Variable(False, "512 MiB are left alone always."),
+    "RESERVED_MEMORY_GB": Variable(False, "512 MiB of a host, 1 GiB of a card are left alone always."),
     "POST_PROCESSING_SPEED_MODE_TYPE": Variable(False, "Sampling is exact always."),
     "MINDIE_LLM_RECOMPUTE_THRESHOLD": Variable(False, "The youngest sequence is computed again when memory is short."),
     "MINDIE_CHECK_INPUTFILES_PERMISSION": Variable(False, "Modes and owners of weights are not checked."),
@@ -2311,6 +2311,8 @@ VARIABLES: Final[dict[str, Variable]] = {
     "ATB_MATMUL_SHUFFLE_K_ENABLE": Variable(
         False, "The native step is always deterministic; elsewhere use --deterministic."
     ),
-    "ASCEND_RT_VISIBLE_DEVICES": Variable(False, "The model runs on the CPU."),
-    "ASCEND_LAUNCH_BLOCKING": Variable(False, "The model runs on the CPU."),
+    "ASCEND_RT_VISIBLE_DEVICES": Variable(
+        True, "The cards that the server sees, such as 2,3; npuDeviceIds and --device npu:N count among them, from 0."
+    ),
+    "ASCEND_LAUNCH_BLOCKING": Variable(False, "torch_npu reads it, not this server."),
 }

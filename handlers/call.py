@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 
 from starlette.types import Receive
 
@@ -20,6 +21,8 @@ class Call:
     """Gives only the client's disconnect, once the body has been read."""
     body_bytes: int = 0
     """Size of the body: what is made of a large one is made in a thread."""
+    kept: ExitStack = field(default_factory=ExitStack)
+    """What the request has until it is over, and the engine has been told so."""
 
     @property
     def request_id(self) -> str:

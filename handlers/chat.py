@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
-from engine.types import CallPiece, Request, Stats
+from engine.types import CallPiece, EngineError, MediaItem, Request, Stats
 from generated.models import (
     AssistantMessage,
     CalledFunction,
@@ -21,8 +22,10 @@ from handlers.call import Call
 from handlers.constraints import held_chat
 from handlers.generate import answer
 from handlers.logprobs import chat_logprobs
+from handlers.media.parts import MediaPart
+from handlers.media.placing import Placing
 from handlers.requests import engine_request
-from handlers.running import Gathered
+from handlers.running import Gathered, prepared
 from handlers.sampling import Choices
 from handlers.service import Service
 from handlers.stream import AnswerHead, ChatEncoder, EventStream
@@ -50,11 +53,14 @@ class ChatHandler:
         return CreateChatCompletion.Stream(found) if isinstance(found, EventStream) else CreateChatCompletion.Ok(found)
 
     async def prepare(self, body: ChatCompletionRequest, wanted: Choices) -> Request:
-        """See ``Endpoint.prepare``."""
+        """See ``Endpoint.prepare``. Media come last: a request that is refused for anything else reads none."""
         service = self._service
         info, limits = service.ready()
-        ids = await service.prompts.chat(body, limits, info.vocab_size, self._call.body_bytes)
+        parts = service.media_of(body)
+        ids = await service.prompts.chat(body, limits, info.vocab_size, self._call.body_bytes, parts)
         form = service.forms.chat(body, ids)
+        held, budget = await held_chat(service, body, form), thinking_budget(service, body, form)
+        ids, media = await self._with_media(ids, parts) if parts else (ids, ())
         return engine_request(
             service,
             body,
@@ -62,9 +68,28 @@ class ChatHandler:
             ids,
             logprobs=(body.top_logprobs or 0) if body.logprobs else None,
             form=form,
-            held=await held_chat(service, body, form),
-            thinking_budget=thinking_budget(service, body, form),
+            held=held,
+            thinking_budget=budget,
+            media=media,
         )
+
+    async def _with_media(
+        self, ids: Sequence[int], parts: Sequence[MediaPart]
+    ) -> tuple[list[int], tuple[MediaItem, ...]]:
+        """The prompt with the tokens of its media in place of their placeholders."""
+        service, call = self._service, self._call
+        info, limits = service.ready()
+        placing = Placing(ids, parts, info.media_tokens, limits)
+        began_s = time.monotonic()
+        try:
+            work = service.intake.prepare(parts, call.kept, placing.add)
+            await prepared(work, call.receive, service.timeouts, call.begun_s, service.ending.wait_begun())
+        except EngineError as error:
+            raise service.problem(error) from None
+        finally:
+            call.record.media_s = time.monotonic() - began_s
+        ids, call.record.media = placing.placed()
+        return ids, call.record.media
 
     def whole(self, head: AnswerHead, gathered: list[Gathered], stats: Stats) -> ChatCompletion:
         """See ``Endpoint.whole``."""

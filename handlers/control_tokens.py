@@ -6,15 +6,16 @@ Unicode's private use area, one that occurs nowhere else) after its first charac
 piece, where the marked string is no control token any more, and the marker's own tokens are taken out of the ids.
 What stays spells exactly the client's text. A text without control strings is encoded as it is, untouched.
 
-Control strings are the special tokens, and added tokens that are written like them (``<｜User｜>``), which some
-vocabularies do not call special. Tokens such as ``<think>`` and ``<tool_call>`` are markup that system prompts and
-earlier answers rightly carry; in a tool's result, which nobody has vouched for, they are text as well.
+Control strings are the special tokens, those that stand for media, and added tokens that are written like them
+(``<｜User｜>``), which some vocabularies do not call special. Tokens such as ``<think>`` and ``<tool_call>`` are markup
+that system prompts and earlier answers rightly carry; in a tool's result, which nobody has vouched for, they are text
+as well.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from handlers.errors import refused
@@ -42,11 +43,12 @@ class Vocabulary(Protocol):
 class ControlTokens:
     """The control strings of one tokenizer."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, placeholders: Collection[int] = ()) -> None:
+        """``placeholders``: tokens that stand for media, called special or not."""
         self._vocabulary = vocabulary
         added = {token: text.strip() for token, text in vocabulary.added_tokens.items() if text.strip()}
         tags = {text for text in added.values() if _TAG.fullmatch(text)}
-        special = {text for token, text in added.items() if token in vocabulary.special_ids}
+        special = {text for token, text in added.items() if token in vocabulary.special_ids or token in placeholders}
         self._control = _pattern(special | {text for text in tags if "|" in text or "｜" in text})
         self._tags = _pattern(special | tags)
         # Looking for a few short beginnings first is much faster than the pattern on long texts.

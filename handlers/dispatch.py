@@ -51,19 +51,20 @@ class DispatchOperation:
             }
             await _send(await handler(**path, **asked), [], send)
             return
-        try:
-            record = record_of(scope)
-            call = Call(record, receive, scope[BODY_BYTES])
-            answer = await handler.make(call)(scope[BODY], **path)
-        except ClientGone:
-            record.gone = True
-            return
-        ignored = scope[IGNORED]
-        extra = [(HEADER.lower().encode(), ignored.encode("ascii"))] if ignored else []
-        if isinstance(getattr(answer, "events", None), EventStream):
-            await _send_events(answer.events, extra, send)
-        else:
-            await _send(answer, extra, send)
+        record = record_of(scope)
+        call = Call(record, receive, scope[BODY_BYTES])
+        with call.kept:
+            try:
+                answer = await handler.make(call)(scope[BODY], **path)
+            except ClientGone:
+                record.gone = True
+                return
+            ignored = scope[IGNORED]
+            extra = [(HEADER.lower().encode(), ignored.encode("ascii"))] if ignored else []
+            if isinstance(getattr(answer, "events", None), EventStream):
+                await _send_events(answer.events, extra, send)
+            else:
+                await _send(answer, extra, send)
 
 
 class DispatchAPI(RoutedAPI[DispatchOperation]):  # type: ignore[misc] # Connexion has no types

@@ -39,6 +39,10 @@ class Ending:
         """End what still runs now; its clients are told that the server stops."""
         self._front.cut()
 
+    async def wait_begun(self) -> None:
+        """Wait until nothing new is taken any more."""
+        await self._begun.wait()
+
     async def wait(self) -> None:
         """Wait until it has begun and nothing runs any more; whoever waits may be cancelled without effect on it."""
         await self._begun.wait()

@@ -13,7 +13,7 @@ USAGE: Final = 2
 WEIGHTS: Final = 66
 """The model's files are missing, unreadable or not whole."""
 DEVICE: Final = 69
-"""The processor or accelerator that was asked for is not there."""
+"""The processor or accelerator that was asked for is not there, or its memory is full."""
 CRASH_LOOP: Final = 70
 """The engine died again and again, or failed in a way that nobody foresaw."""
 CONFIG: Final = 78

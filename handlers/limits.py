@@ -13,6 +13,7 @@ from handlers.paths import PathTable
 from handlers.record import record_of
 
 _JSON: Final = b"application/json"
+_CHAT: Final = "/v1/chat/completions"
 _DUPLICATE: Final = (
     "Another request with this req-id is still being answered; send a new one, or none, and the server numbers it"
 )
@@ -63,7 +64,7 @@ class LimitsMiddleware:
         problem = self._read_headers(scope)
         if problem is None and record_of(scope).duplicate:
             problem = refused("duplicate_id", _DUPLICATE, "req-id")
-        await self._app(scope, _refusing(problem) if problem else self._counted(receive), send)
+        await self._app(scope, _refusing(problem) if problem else self._counted(scope, receive), send)
 
     def _read_headers(self, scope: Scope) -> Problem | None:
         """Set the one media type; return what is wrong with the body's headers."""
@@ -86,12 +87,12 @@ class LimitsMiddleware:
                 message = "A body with a Content-Encoding is not accepted; send it uncompressed"
                 problem = problem or Problem(415, "media_type", message, "Content-Encoding")
             elif name == b"content-length" and value.isdigit() and int(value[:20]) > self._limit.max_request_bytes:
-                problem = problem or self._too_large()
+                problem = problem or self._too_large(scope)
             kept.append((name, value))
         scope["headers"] = kept
         return problem
 
-    def _counted(self, receive: Receive) -> Receive:
+    def _counted(self, scope: Scope, receive: Receive) -> Receive:
         left = self._limit.max_request_bytes
 
         async def counted() -> Message:
@@ -99,14 +100,16 @@ class LimitsMiddleware:
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
-                raise self._too_large()
+                raise self._too_large(scope)
             return message
 
         return counted
 
-    def _too_large(self) -> Problem:
+    def _too_large(self, scope: Scope) -> Problem:
         most = self._limit.max_request_bytes
         message = f"The body is larger than the {most} bytes that this deployment takes (its setting maxRequestLength)"
+        if scope["path"] == _CHAT:
+            message += "; images, video and audio inside it count, those named by an address do not"
         # The connection stays open: closed with a body still on its way, the client would see a reset and no answer.
         return Problem(413, "body_too_large", message)
 

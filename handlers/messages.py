@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import jiter
 
-from generated.models import ChatCompletionRequest, ContentPart, Message, Tool
-from handlers.errors import refused
+from generated.models import ChatCompletionRequest, Message, Tool
+from handlers.media.collect import kind_of
+from handlers.template_content import media_part, text_part
 
 KNOWN_ROLES: Final = frozenset({"system", "user", "assistant", "tool", "developer"})
-_MEDIA: Final = ("image_url", "video_url", "audio_url", "input_audio")
 
 
 def tools_in_use(body: ChatCompletionRequest) -> bool:
@@ -39,19 +39,16 @@ def plain_tools(tools: Sequence[Tool] | None) -> list[dict[str, Any]] | None:
 def plain_messages(messages: Sequence[Message], template: str) -> list[dict[str, Any]]:
     """Messages for template_forms.Conversation.
 
-    Text parts are joined as they are. Arguments of calls are there as text and, where they spell one, as an object. A
-    developer speaks as system where ``template`` does not know developers.
-
-    Raises:
-        Problem: 422 unsupported_media for a media part, naming it.
+    Text parts are joined as they are, unless there are media between them. Arguments of calls are there as text and,
+    where they spell one, as an object. A developer speaks as system where ``template`` does not know developers.
     """
     developer = "developer" if "developer" in template else "system"
-    return [_plain_message(message, index, developer) for index, message in enumerate(messages)]
+    return [_plain_message(message, developer) for message in messages]
 
 
-def _plain_message(message: Message, index: int, developer: str) -> dict[str, Any]:
+def _plain_message(message: Message, developer: str) -> dict[str, Any]:
     role = developer if message.role == "developer" else message.role
-    plain: dict[str, Any] = {"role": role, "content": _text(message, index)}
+    plain: dict[str, Any] = {"role": role, "content": _content(message)}
     if message.tool_calls:
         plain["tool_calls"] = [
             {
@@ -72,22 +69,19 @@ def _plain_message(message: Message, index: int, developer: str) -> dict[str, An
     return plain
 
 
-def _text(message: Message, index: int) -> str | None:
+def _content(message: Message) -> str | list[dict[str, Any]] | None:
     content = message.content
     if content is None:  # a template may tell it from empty content where there are calls, and only there
         return None if message.tool_calls else ""
     if isinstance(content, str):
         return content
-    for place, part in enumerate(content):
-        _refuse_media(part, f"messages[{index}].content[{place}]")
-    return "".join(part.text or "" for part in content)
-
-
-def _refuse_media(part: ContentPart, path: str) -> None:
-    for kind in _MEDIA:
-        if getattr(part, kind) is not None:
-            param = f"{path}.{kind}"
-            raise refused("unsupported_media", f"The deployed model reads text only and cannot take {param}", param)
+    kinds = [kind_of(part) for part in content]
+    if not any(kinds):
+        return "".join(part.text or "" for part in content)
+    return [
+        text_part(part.text or "") if kind is None else media_part(kind)
+        for part, kind in zip(content, kinds, strict=True)
+    ]
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -151,6 +151,7 @@ def own_metrics(service: Service) -> Iterator[Metric]:
     """What MindIE has no name for."""
     front = service.front
     executor = front.engine_stats.executor
+    named = _Named(service.settings.model_name, "mindspec_")
     answered = CounterMetricFamily(
         "mindspec_requests", "Answers by endpoint and status.", labels=("endpoint", "status")
     )
@@ -172,6 +173,14 @@ def own_metrics(service: Service) -> Iterator[Metric]:
         "Those of them that were drawn, since the engine's start.",
         executor.accepted_tokens,
     )
+    if front.info is not None and front.info.media_tokens:
+        taken = CounterMetricFamily("mindspec_media", "Media made ready for the engine.", labels=("kind",))
+        for kind, _ in front.info.media_tokens:
+            taken.add_metric((kind,), service.traffic.media[kind])
+        yield taken
+        yield named.histogram(
+            "media_seconds", "What reading and decoding the media of a request took.", service.traffic.media_s
+        )
     yield _counter("log_lines_lost", "Log lines that could not be written.", log_lines_lost())
     if service.tls.planes:
         ends = GaugeMetricFamily(

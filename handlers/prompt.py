@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -16,6 +16,8 @@ from handlers import messages as plain
 from handlers.chat_jinja import environment
 from handlers.control_tokens import ControlTokens
 from handlers.errors import Problem, refused
+from handlers.media.parts import MediaPart
+from handlers.media.placing import MediaTokens, check_placeholders
 from handlers.settings import Limits, Settings
 from handlers.template_faults import Source, text_of
 from handlers.template_file import requested_template
@@ -33,19 +35,32 @@ _OBSERVATION: Final = "<|observation|>"
 """Opens a tool's result in GLM's vocabularies; their older templates know no role named tool."""
 _T = TypeVar("_T")
 _MODEL: Final = Source("The model's chat template", "the model's chat template", None, sys.maxsize, sys.maxsize)
+_SENT: Final = Source("chat_template", "chat_template", "chat_template", sys.maxsize, sys.maxsize)
 
 
 class PromptMaker:
     """Renders and tokenises prompts for one tokenizer."""
 
     def __init__(
-        self, tokenizer: TextTokenizer, settings: Settings, pool: TemplatePool, family: ToolFamily = HERMES
+        self,
+        tokenizer: TextTokenizer,
+        settings: Settings,
+        pool: TemplatePool,
+        family: ToolFamily = HERMES,
+        media_tokens: MediaTokens = (),
     ) -> None:
-        """``family``: how the model writes calls, told where a template has no place for tools."""
+        """Args:
+        tokenizer: of the model.
+        settings: of the deployment.
+        pool: renders templates that requests bring.
+        family: how the model writes calls, told where a template has no place for tools.
+        media_tokens: what it takes besides text.
+        """
         self._tokenizer = tokenizer
         self._settings = settings
         self._pool = pool
-        self._control = ControlTokens(tokenizer)
+        self._media_tokens = media_tokens
+        self._control = ControlTokens(tokenizer, {token for _, token in media_tokens})
         self._family = family
         self._environment = environment()
         self._compiled: dict[str, ChatTemplate] = {}
@@ -56,15 +71,28 @@ class PromptMaker:
         self._bos = bos_ids if bos_ids and own[: len(bos_ids)] == bos_ids else []
 
     async def chat(
-        self, body: ChatCompletionRequest, limits: Limits, vocab_size: int, body_bytes: int = 0
+        self,
+        body: ChatCompletionRequest,
+        limits: Limits,
+        vocab_size: int,
+        body_bytes: int = 0,
+        parts: Sequence[MediaPart] = (),
     ) -> list[int]:
-        """Token ids of a conversation, ready for the assistant's answer.
+        """Token ids of a conversation, ready for the assistant's answer, with one placeholder for each media part.
 
         A begin-of-sequence token that this tokenizer puts before a text is put here only where the template has not
         written it. Control tokens inside the messages are text (see control_tokens.py).
 
+        Args:
+            body: the request.
+            limits: of the deployment.
+            vocab_size: of the model.
+            body_bytes: size of the body.
+            parts: its media; a prompt that has any is not cut.
+
         Raises:
-            Problem: 422 for media, for a template's complaint and for an empty prompt; 424 for one that is too long.
+            Problem: 422 for a template's complaint, for one that loses media, and for an empty prompt; 424 for a prompt
+                that is too long.
         """
         large = body_bytes > OFF_LOOP_CHARS
         template = await self._template(body)
@@ -75,7 +103,9 @@ class PromptMaker:
         def finish() -> list[int]:
             plain_text = rendered.replace(marker, "") if marker else rendered
             self._refuse_far_too_long(plain_text, limits, "messages")
-            return self._checked(self._encode(rendered, marker), limits, vocab_size, "messages")
+            ids = self._encode(rendered, marker)
+            check_placeholders(ids, parts, self._media_tokens, _MODEL if body.chat_template is None else _SENT)
+            return self._checked(ids, limits, vocab_size, "messages", cut=not parts)
 
         return await _maybe_threaded(large or len(rendered) > OFF_LOOP_CHARS, finish)
 
@@ -151,16 +181,17 @@ class PromptMaker:
             ids = self._control.encode(rendered, marker)
         return ids if ids[: len(self._bos)] == self._bos else self._bos + ids
 
-    def _checked(self, ids: list[int], limits: Limits, vocab_size: int, param: str) -> list[int]:
+    def _checked(self, ids: list[int], limits: Limits, vocab_size: int, param: str, *, cut: bool = True) -> list[int]:
         """A prompt that the deployment takes; one that is too long is cut where the deployment cuts."""
         count, most = len(ids), limits.max_prompt_tokens
+        cuts = self._settings.truncation if cut else 0
         if not count:
             raise refused("missing", f"{param} gives no tokens at all; at least one is needed", param)
-        if count > most and not self._settings.truncation:
+        if count > most and not cuts:
             message = f"{param} has {count} tokens; this deployment takes at most {most}"
             raise Problem(424, "prompt_too_long", message, param)
         if count > most:
-            ids = ids[:most] if self._settings.truncation < 0 else ids[-most:]
+            ids = ids[:most] if cuts < 0 else ids[-most:]
         if min(ids) < 0 or max(ids) >= vocab_size:
             message = f"{param} has a token id outside the vocabulary, whose ids are 0 to {vocab_size - 1}"
             raise Problem(424, "invalid_token_id", message, param)

@@ -13,9 +13,10 @@ from pydantic_core import to_json
 from starlette.types import Scope
 
 from engine.generation import Generation
-from engine.types import ChoiceDelta
+from engine.types import ChoiceDelta, MediaItem
 from generated.base import ContractModel
 from handlers.errors import Problem
+from handlers.media.shown import shown_messages
 
 RECORD: Final = "mindspec.record"
 """Key of the ASGI scope that holds the ``Record``."""
@@ -62,6 +63,10 @@ class Record:
     """As the client named it."""
     streams: bool = False
     generation: Generation | None = None
+    media: tuple[MediaItem, ...] = ()
+    """Images, videos and recordings of its prompt, once they are ready for the engine."""
+    media_s: float | None = None
+    """What reading and decoding them took; None without any."""
     stopped: bool = False
     """Somebody has asked for its end."""
     prompt: str | None = None
@@ -114,8 +119,9 @@ class Record:
 
 
 def prompt_text(body: ContractModel) -> str:
-    """The beginning of what a body asks, as JSON."""
-    asked = getattr(body, "messages", None) or getattr(body, "prompt", None)
+    """The beginning of what a body asks, as JSON; of media only where they come from."""
+    messages = getattr(body, "messages", None)
+    asked = shown_messages(messages) if messages else getattr(body, "prompt", None)
     return to_json(asked)[: _KEPT_TEXT + 1].decode("utf-8", "replace")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.types import AnswerForm, Request, ThinkingBudget
+from engine.types import AnswerForm, MediaItem, Request, ThinkingBudget
 from handlers.constraints import Held
 from handlers.sampling import AnyRequest, Choices, most_tokens, sampling_params, stop_strings
 from handlers.service import Service
@@ -21,6 +21,7 @@ def engine_request(
     held: Held,
     thinking_budget: ThinkingBudget | None = None,
     continues_prompt: bool = False,
+    media: tuple[MediaItem, ...] = (),
 ) -> Request:
     """The request with every default filled in and the deployment's limits applied.
 
@@ -49,4 +50,5 @@ def engine_request(
         thinking_budget=thinking_budget,
         form=form,
         adapter=service.adapter_of(body.model),
+        media=media,
     )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
 
+from engine.front_base import STOPPING
 from engine.generation import Generation
 from engine.types import AnswerReason, CallPiece, ChoiceDelta, EngineError, TokenText
 
+_T = TypeVar("_T")
 _TOKEN_LATE: Final = (
     "No token came within {s:g} s, the longest that this deployment waits for one (its setting tokenTimeout)"
 )
@@ -40,6 +42,44 @@ def too_late(timeouts: Timeouts) -> EngineError:
 
 class ClientGone(Exception):
     """Nobody waits for this answer any more; the engine has been told."""
+
+
+async def prepared(
+    work: Coroutine[Any, Any, _T], receive: Receive, timeouts: Timeouts, begun_s: float, stopping: Awaitable[object]
+) -> _T:
+    """What has to be done before a request can be submitted, unless nobody waits for it any more.
+
+    Args:
+        work: what to do; it has ended when this returns, in whatever way.
+        receive: gives the client's disconnect.
+        timeouts: after how long the request fails.
+        begun_s: when it came, on ``time.monotonic``'s clock.
+        stopping: ends when the server begins to stop.
+
+    Raises:
+        ClientGone: the client has disconnected.
+        EngineError: timeout or stopping.
+    """
+    doing = asyncio.ensure_future(work)
+    leaving, ending = asyncio.ensure_future(_disconnect(receive)), asyncio.ensure_future(stopping)
+    everything: list[asyncio.Future[Any]] = [doing, leaving, ending]
+    left_s = begun_s + min(timeouts.token_s, timeouts.whole_s) - time.monotonic()
+    try:
+        await asyncio.wait(everything, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return doing.result()
+        if leaving.done():
+            raise ClientGone
+        raise EngineError("stopping", STOPPING) if ending.done() else too_late(timeouts)
+    finally:
+        for each in everything:
+            each.cancel()
+        await asyncio.wait(everything)
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class Running:
@@ -119,8 +159,7 @@ class Running:
             self._timer = self._loop.call_later(min(whole_left_s, token_left_s), self._check_time)
 
     async def _watch(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await _disconnect(receive)
         self._gone = True
         self.generation.cancel()
 

@@ -10,6 +10,7 @@ from typing import Any
 from engine.front import Front
 from engine.text.parsers.hermes import HERMES
 from engine.types import EngineError, ModelInfo
+from generated.models import ChatCompletionRequest
 from generated.rules import Deployment
 from handlers.admission import Admission
 from handlers.answer_forms import AnswerForms, check_parsers
@@ -20,6 +21,9 @@ from handlers.errors import Problem, from_engine, refused
 from handlers.health_probe import HealthProbe
 from handlers.live_requests import LiveRequests
 from handlers.log_settings import level_number, set_level
+from handlers.media.collect import collect
+from handlers.media.intake import Intake
+from handlers.media.parts import MediaPart
 from handlers.prompt import PromptMaker
 from handlers.reloading import Watch, follow
 from handlers.running import Timeouts
@@ -42,6 +46,7 @@ class Service:
         *,
         keys: KeyBook | None = None,
         tls: TlsInUse | None = None,
+        media: Intake | str | None = None,
     ) -> None:
         """Args:
             settings: of the deployment.
@@ -49,6 +54,7 @@ class Service:
             defaults: the model's.
             keys: read already, with the variables of the process; else those of the settings' file.
             tls: of the listeners, where any has it.
+            media: reads images, video and audio; or a sentence on why a model that takes them gets none.
 
         Raises:
             ValueError: a parser's name that no family has.
@@ -72,6 +78,7 @@ class Service:
         """Who may ask."""
         self.tls = tls or TlsInUse({})
         """What the listeners that have TLS serve with."""
+        self._media = media
         self._settings = settings
         self._deployment = settings.deployment()
         self._json_limits = settings.json_limits()
@@ -81,6 +88,8 @@ class Service:
         """Makes grammars of the schemas that answers are held to."""
         self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
         """What runs beside the requests, for as long as the application does; it is cancelled then."""
+        if isinstance(media, Intake):
+            self.background.append(media.start)
         self.watches: list[Callable[[], Watch]] = []
         """What follows files, made when the application has started."""
         self._prompts: PromptMaker | None = None
@@ -148,7 +157,8 @@ class Service:
         """Renders and tokenises; made at first use, when the front has its tokenizer."""
         if self._prompts is None:
             family = self.forms.tools or HERMES
-            self._prompts = PromptMaker(self.front.tokenizer, self._settings, self._pool, family)
+            tokens = () if self.front.info is None else self.front.info.media_tokens
+            self._prompts = PromptMaker(self.front.tokenizer, self._settings, self._pool, family, tokens)
         return self._prompts
 
     @property
@@ -191,6 +201,25 @@ class Service:
             message = f"model {shown!r} is not deployed here; GET /v1/models lists the names to use"
             raise refused("unknown_model", message, "model")
 
+    def media_of(self, body: ChatCompletionRequest) -> list[MediaPart]:
+        """The media of a request.
+
+        Raises:
+            Problem: 422, as ``collect``; unsupported_media also where this deployment cannot read any.
+        """
+        info, _ = self.ready()
+        parts = collect(body.messages, {kind for kind, _ in info.media_tokens}, self._settings.media)
+        if parts and not isinstance(self._media, Intake):
+            reason = self._media or "This deployment reads text only"
+            raise refused("unsupported_media", f"{reason}; it cannot take {parts[0].param}", parts[0].param)
+        return parts
+
+    @property
+    def intake(self) -> Intake:
+        """Reads media; only for requests whose media ``media_of`` has given."""
+        assert isinstance(self._media, Intake)
+        return self._media
+
     def ready(self) -> tuple[ModelInfo, Limits]:
         """The loaded model and its limits.
 
@@ -229,3 +258,5 @@ class Service:
         await self.probe.stop()
         await self._pool.close()
         await self.schemas.close()
+        if isinstance(self._media, Intake):
+            await self._media.close()

@@ -19,6 +19,7 @@ from jinja2 import meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from handlers.chat_jinja import Fault, compiled, run
+from handlers.template_content import as_named, in_parts, with_text_behind
 
 Messages = list[dict[str, Any]]
 
@@ -87,8 +88,9 @@ class Rendered:
 class Conversation:
     """What a template shall show; plain data, so that it can be sent to another process.
 
-    In ``messages`` a call's function has ``name``, ``arguments`` (text) and ``object`` (the same, parsed, or None), and
-    may have ``spelled``: the arguments as the model's own calls have them, where that is no JSON.
+    In ``messages`` content is a text, or a list of the parts of template_content.py. A call's function has ``name``,
+    ``arguments`` (text) and ``object`` (the same, parsed, or None), and may have ``spelled``: the arguments as the
+    model's own calls have them, where that is no JSON.
     """
 
     messages: Messages
@@ -202,8 +204,9 @@ class ChatTemplate:
             else:
                 messages = _told_tools(messages, tools, given.call_form)
             tools = None
+        messages = [as_named(message, reads.words) for message in messages]
         if self._wants_parts():
-            messages = [_in_parts(message) for message in messages]
+            messages = [in_parts(message) for message in messages]
         if not called:
             yield replace(given, messages=[_emptied(message, "") for message in messages], tools=tools)
             return
@@ -260,7 +263,7 @@ def _told_tools(messages: Messages, tools: list[dict[str, Any]], form: CallForm)
     call = form.written([("<the function's name>", form.sample)])
     told = _INTRODUCTION.format(tools=listed, call=call)
     if messages[0]["role"] == "system":
-        first = {**messages[0], "content": f"{messages[0]['content']}\n\n{told}"}
+        first = {**messages[0], "content": with_text_behind(messages[0]["content"], "\n\n", told)}
         return [first, *messages[1:]]
     return [{"role": "system", "content": told}, *messages]
 
@@ -306,7 +309,7 @@ def _told_calls(messages: Messages, form: CallForm) -> Messages:
         calls = message.get("tool_calls") or ()
         if calls:
             told = form.written([(call["function"]["name"], _spelled(call["function"])) for call in calls])
-            content = f"{message['content']}\n{told}" if message["content"] else told
+            content = with_text_behind(message["content"], "\n", told)
             message = {**{key: value for key, value in message.items() if key != "tool_calls"}, "content": content}
         made.append(message)
     return made
@@ -329,13 +332,6 @@ def _split(messages: Messages) -> Messages:
             calling = {**message, "content": None}
         made.append(calling)
     return made
-
-
-def _in_parts(message: dict[str, Any]) -> dict[str, Any]:
-    content = message["content"]
-    if not isinstance(content, str):
-        return message
-    return {**message, "content": [{"type": "text", "text": content}] if content else []}
 
 
 def _emptied(message: dict[str, Any], empty: str | None) -> dict[str, Any]:

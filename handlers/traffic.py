@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from engine.front_base import FrontCounts
 from engine.tally import LATENCY_BOUNDS_S, TTFT_BOUNDS_S, Tally
-from engine.types import AnswerReason
+from engine.types import AnswerReason, MediaKind
 from handlers.record import Record
 
 INFERENCE: Final = frozenset({"/v1/chat/completions", "/v1/completions"})
@@ -48,6 +48,10 @@ class Traffic:
         self.ttft_s = Tally(TTFT_BOUNDS_S)
         self.latency_s = Tally(LATENCY_BOUNDS_S)
         """From the coming of a request to the end of its answer, of those that succeeded."""
+        self.media: Counter[MediaKind] = Counter()
+        """Images, videos and recordings that were made ready for the engine."""
+        self.media_s = Tally(TTFT_BOUNDS_S)
+        """What reading and decoding the media of a request took, also where that failed."""
         self._counts = counts
         self._clock_s = clock_s
         # Each request leaves two samples: when it comes and when it is over.
@@ -73,6 +77,9 @@ class Traffic:
         self.answers[record.endpoint, record.ended_status] += 1
         if not _infers(record):
             return
+        if record.media_s is not None:
+            self.media_s.add(record.media_s)
+            self.media.update(item.kind for item in record.media)
         if record.failed:
             self.failed += 1
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -99,6 +100,11 @@ def log_fields(record: Record, now_s: float, path: str | None, *, prompts: bool)
         "stream": record.streams or None,
         "duration_ms": round((now_s - record.begun_s) * 1000, 1),
     }
+    if record.media_s is not None:
+        kinds = Counter(item.kind for item in record.media)
+        fields["media"] = ",".join(f"{kind}:{count}" for kind, count in kinds.items()) or None
+        fields["media_tokens"] = sum(item.tokens for item in record.media)
+        fields["media_ms"] = round(record.media_s * 1000, 1)
     if generation is not None:
         fields["prompt_tokens"] = generation.stats.prompt_tokens
         fields["cached_tokens"] = generation.stats.cached_tokens or None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import struct
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -16,6 +17,8 @@ from typing import Any, Final
 from handlers.worker_process import READY
 
 _START_TIME_S: Final = 20.0
+_INTERRUPT_S: Final = 5.0
+"""In which a worker that was interrupted has to answer."""
 _START: Final = "import sys; sys.path.append(sys.argv.pop()); from {module} import main; main()"
 """Finds our modules after all others; an isolated interpreter looks into no folder of ours by itself."""
 _ROOT: Final = Path(__file__).parents[1]
@@ -53,6 +56,11 @@ class WorkerLimits:
     """How long a request may wait for one of them."""
     memory_bytes: int
     """Of address space, for each."""
+    start_s: float = _START_TIME_S
+    """For one to come up."""
+    interrupts: bool = False
+    """Whether a worker whose request was cancelled is told so by SIGUSR1, and answers with a true member
+    ``interrupted``; others are killed, and the next request waits until a new one is up."""
 
 
 class WorkerPool:
@@ -77,19 +85,23 @@ class WorkerPool:
         async with self._turn():
             worker = await self._worker()
             whole = False
+            reading = asyncio.ensure_future(_ask(worker, data))
             try:
                 async with asyncio.timeout(self._limits.time_s):
-                    answer = await _ask(worker, data)
+                    answer = await asyncio.shield(reading)
                 whole = not answer.get("last")
             except TimeoutError:
                 raise WorkerTooSlow from None
             except (asyncio.IncompleteReadError, ConnectionError):
                 raise WorkerLost from None
+            except asyncio.CancelledError:
+                whole = self._limits.interrupts and await _interrupted(worker, reading)
+                raise
             finally:
                 if whole:
                     self._idle.append(worker)
                 else:
-                    await _kill(worker)
+                    await _kill(worker, reading)
         return answer
 
     async def close(self) -> None:
@@ -131,7 +143,7 @@ class WorkerPool:
         started = False
         try:
             assert worker.stdout is not None
-            async with asyncio.timeout(_START_TIME_S):
+            async with asyncio.timeout(self._limits.start_s):
                 await worker.stdout.readexactly(len(READY))
             started = True
         except (TimeoutError, asyncio.IncompleteReadError):
@@ -152,11 +164,26 @@ async def _ask(worker: asyncio.subprocess.Process, data: bytes) -> dict[str, Any
     return answer
 
 
-async def _kill(worker: asyncio.subprocess.Process) -> None:
+async def _interrupted(worker: asyncio.subprocess.Process, reading: asyncio.Future[dict[str, Any]]) -> bool:
+    """Whether a worker left its request and can take another: not one that had just answered, which would take the
+    signal for the next request's."""
+    try:
+        worker.send_signal(signal.SIGUSR1)
+    except ProcessLookupError:
+        return False
+    done, _ = await asyncio.wait([reading], timeout=_INTERRUPT_S)
+    return bool(done) and reading.exception() is None and bool(reading.result().get("interrupted"))
+
+
+async def _kill(worker: asyncio.subprocess.Process, reading: asyncio.Future[dict[str, Any]] | None = None) -> None:
+    """End a worker, and what still reads its answer."""
     if worker.returncode is None:
         try:
             worker.kill()
         except ProcessLookupError:
             return
+    if reading is not None:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
     # Not wait(): asyncio ends it only after the pipe, which it no longer reads where half of a large answer is there.
     await worker.communicate()

@@ -1,4 +1,4 @@
-"""The mindspec command: serve a model or the mock, check a config.json, compare servers, write code and documents."""
+"""The mindspec command: serve a model or the mock, check a config.json or a machine, compare servers, write code."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tools.config.command_line import add_config
 from tools.conform.command import add_conform
 from tools.diff.command import add_diff
 from tools.docs.command import add_docs
+from tools.doctor.command import add_doctor
 from tools.link_options import add_links, links_of
 from tools.lint.command import add_lint
 from tools.load.options import add_options
@@ -230,6 +231,7 @@ def _parser(defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParse
     add_proxy(commands)
     add_check(commands)
     add_docs(commands)
+    add_doctor(commands)
 
     bench = commands.add_parser("bench", help="compare servers under load")
     add_options(bench)

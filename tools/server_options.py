@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,20 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     """The sizes of the engine, under MindIE's names."""
     add = parser.add_argument
     add("--cache-block-size", type=at_least_1, default=128, metavar="TOKENS", help="a page of keys and values")
+    add(
+        "--device",
+        type=_device,
+        default="auto",
+        metavar="NAME",
+        help="cpu, cuda, npu or npu:N; auto: an NPU where torch_npu is installed, else CUDA if it is there, else CPU",
+    )
+    add(
+        "--npu-device-ids",
+        type=_device_ids,
+        nargs="+",
+        metavar="N,...",
+        help="the NPUs of each instance, one after another from npu:0 on if absent",
+    )
     add("--npu-mem-size", type=above_0, metavar="GB", help="for keys and values; a share of what is free if absent")
     add("--max-prefill-batch-size", type=at_least_1, default=50, metavar="N", help="prompts in one step")
     add("--max-prefill-tokens", type=at_least_1, default=8192, metavar="TOKENS", help="tokens of prompts in one step")
@@ -42,6 +57,13 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         help="what computes on a CPU: the native step where it can, only that, or torch",
     )
     add("--instances", type=_instances, default=1, metavar="N", help="engine processes that share the requests")
+    add(
+        "--world-size",
+        type=at_least_1,
+        default=1,
+        metavar="N",
+        help="devices that share the model, each with a process; on a CPU so many processes do, which is slower",
+    )
     add("--cpu-variant", metavar="NAME", help="the native step for avx512_bf16, avx512 or avx2; the best if absent")
     add(
         "--cpu-weights",
@@ -78,7 +100,12 @@ def add_mindie(parser: argparse.ArgumentParser) -> None:
         metavar="TOKENS",
         help="a longer prompt is a long one",
     )
-    add("--npu-memory-fraction", type=_fraction, metavar="PART", help="of free memory, for weights, keys and values")
+    add(
+        "--npu-memory-fraction",
+        type=_fraction,
+        metavar="PART",
+        help="of a card's memory, or of what a host has free, for weights, keys and values together",
+    )
     add("--trust-remote-code", action="store_true", help="run code that lies beside the weights")
     add(
         "--generation-config",
@@ -268,6 +295,18 @@ def above_0(text: str) -> float:
     if number <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
     return number
+
+
+def _device(text: str) -> str:
+    if not re.fullmatch(r"auto|cpu|(?:cuda|npu)(?::\d{1,5})?", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not auto, cpu, cuda, npu, npu:N or cuda:N")
+    return text
+
+
+def _device_ids(text: str) -> list[int]:
+    if not re.fullmatch(r"\d{1,5}(?:,\d{1,5})*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of device numbers such as 0 or 0,1")
+    return [int(number) for number in text.split(",")]
 
 
 def _fraction(text: str) -> float:

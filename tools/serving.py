@@ -17,6 +17,8 @@ from engine.log_form import LOG_FORMS
 from engine.lora_book import AdapterBook
 from engine.machine_memory import fraction_bytes
 from engine.multi_front import MultiFront
+from engine.multimodal.family import INPUTS, model_type
+from engine.parallel.fit import refusal
 from engine.process import divided
 from engine.text.tokenizer import TextTokenizer, tokenizer_from_folder
 from engine.types import AdapterError
@@ -26,15 +28,18 @@ from handlers.api_keys import KeyBook, KeysError
 from handlers.console import say
 from handlers.listeners import Listener, ListenError, open_listeners
 from handlers.log_settings import level_number
+from handlers.media.packages import missing_packages
 from handlers.planes import addresses
 from handlers.tls import TlsError, served_with
 from handlers.tls_watch import TlsInUse
 from tools.config.weights import WeightsProblem, weights_facts
 from tools.link_options import max_queue
+from tools.placing import NoPlace, on_npu, places
 
 if TYPE_CHECKING:
     from handlers.config_file import ConfigFile
     from handlers.config_reload import ConfigWatch
+    from handlers.media.intake import Intake
     from handlers.service import Service
     from handlers.settings import Settings
     from tools.config.options import Chosen
@@ -154,6 +159,7 @@ def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[S
     settings = replace(make_settings(given, name), weights_name=folder.name)
     keys, tls = _guards(settings)
     fronts = _fronts(given, folder, size_bytes, tokenizer, settings)
+    media = _media(folder, settings)
     listeners = _listeners(settings, tls)
     try:
         for each in fronts:
@@ -167,7 +173,27 @@ def _modelled(given: argparse.Namespace, make_settings: MakeSettings) -> tuple[S
 
     front = fronts[0] if len(fronts) == 1 else MultiFront(fronts)
     defaults = ModelDefaults.read(folder) if given.generation_config else ModelDefaults()
-    return Service(settings, front, defaults, keys=keys, tls=tls), listeners
+    return Service(settings, front, defaults, keys=keys, tls=tls, media=media), listeners
+
+
+def _media(folder: Path, settings: Settings) -> Intake | str | None:
+    """What reads media for a model that takes any, or why none are read."""
+    if model_type(folder) not in INPUTS:
+        return None
+    missing = missing_packages()
+    if missing:
+        named = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
+        tell = teller(settings.logs.form, logging.WARNING)
+        tell(f"mindspec: the model takes more than text, but {named}: pip install 'mindspec[media]'; text is served")
+        return f"This deployment reads text only, since {named} (pip install 'mindspec[media]')"
+    from handlers.media.intake import Intake
+
+    try:
+        return Intake.of(settings.media, folder)
+    except OSError as error:
+        where = settings.media.spool_folder or "the system's folder for temporary files"
+        reason = f"mindspec: no folder for the media of requests can be made in {where}: {error.strerror}"
+        raise CannotStart(exit_codes.CONFIG, reason) from None
 
 
 def _guards(settings: Settings) -> tuple[KeyBook, TlsInUse]:
@@ -193,9 +219,13 @@ def _folder(given: argparse.Namespace) -> tuple[Path, int]:
 
     try:
         folder: Path = given.model or ensure_default_model(teller(given.log_form))
-        return folder.resolve(), weights_facts(folder).size_bytes
+        facts = weights_facts(folder)
     except (WeightsError, WeightsProblem) as error:
         raise CannotStart(exit_codes.WEIGHTS, f"mindspec: {error}") from None
+    why = refusal(facts.heads, given.world_size, folder.name)
+    if why is not None:
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: worldSize {why}.")
+    return folder.resolve(), facts.size_bytes
 
 
 def _adapters(settings: Settings) -> AdapterBook:
@@ -209,9 +239,13 @@ def _fronts(
     given: argparse.Namespace, folder: Path, size_bytes: int, tokenizer: TextTokenizer, settings: Settings
 ) -> list[ProcessFront]:
     """One for each instance."""
+    tell = teller(settings.logs.form)
+    devices = _devices(given, settings.instances, tell)
     memory_bytes = None if given.npu_mem_size is None else int(given.npu_mem_size * 2**30)
-    if memory_bytes is None and given.npu_memory_fraction is not None:
-        memory_bytes = fraction_bytes(given.npu_memory_fraction, size_bytes)
+    fraction = None if memory_bytes is not None else given.npu_memory_fraction
+    if fraction is not None and not on_npu(given.device):
+        # Before the weights are read; a card's memory is asked in the engine process.
+        memory_bytes, fraction = fraction_bytes(fraction, size_bytes) // settings.engine.world_size, None
     spec = EngineSpec(
         "engine.packed_loader:load_executor",
         {
@@ -220,6 +254,7 @@ def _fronts(
             "trust_remote_code": given.trust_remote_code,
             "page_size": given.cache_block_size,
             "memory_bytes": memory_bytes,
+            "memory_fraction": fraction,
             "max_batch_size": given.max_batch_size,
             "max_prefill_batch_size": settings.engine.max_prefill_batch_size,
             "max_prefill_tokens": given.max_prefill_tokens,
@@ -237,6 +272,7 @@ def _fronts(
             "cpu_weights": given.cpu_weights,
         },
         threads=given.threads,
+        ranks=settings.engine.world_size,
         log_level=level_number(settings.logs.level),
         log_form=settings.logs.form,
         log_stream=settings.logs.stream,
@@ -245,11 +281,25 @@ def _fronts(
     limits = Limits(max_batch_size=given.max_batch_size, max_queue=max_queue(given))
     hang = HangLimits(settings.health.engine_stall_s, given.engine_step_limit)
     spec = divided(spec, settings.instances)
-    tell = teller(settings.logs.form)
+    specs = [replace(spec, kwargs={**spec.kwargs, "device": device}) for device in devices]
+    if on_npu(given.device):
+        # What instances on other cards have is no part of it.
+        specs = [replace(each, memory_share=1 / devices.count(each.kwargs["device"])) for each in specs]
     return [
-        ProcessFront(tokenizer, spec, limits=limits, hang=hang, adapters=_adapters(settings), on_progress=tell)
-        for _ in range(settings.instances)
+        ProcessFront(tokenizer, each, limits=limits, hang=hang, adapters=_adapters(settings), on_progress=tell)
+        for each in specs
     ]
+
+
+def _devices(given: argparse.Namespace, instances: int, tell: Callable[[str], None]) -> list[str | None]:
+    """Of each instance; see ``places``."""
+    if given.npu_device_ids is not None and given.device != "npu" and (given.device != "auto" or not on_npu("auto")):
+        why = "torch_npu is not installed" if given.device == "auto" else f"--device {given.device} was asked for"
+        tell(f"npuDeviceIds has no effect: {why}.")
+    try:
+        return places(given.device, given.npu_device_ids, instances, os.environ, given.world_size)
+    except NoPlace as error:
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: {error}") from None
 
 
 def teller(form: str, level: int = logging.INFO) -> Callable[[str], None]:

@@ -41,9 +41,9 @@ class _Candidate:
 class FusedKinds:
     """What is put in, by what it replaces."""
 
-    layer: type[DecoderLayer] = DecoderLayer
-    feed_forward: type[GatedFeedForward] = GatedFeedForward
-    norm: Callable[[Any], nn.Module] = Norm
+    layer: type[DecoderLayer]
+    feed_forward: type[GatedFeedForward]
+    norm: type[nn.Module]
 
 
 @torch.inference_mode()
@@ -60,7 +60,7 @@ def replace_modules(model: nn.Module, trial: Callable[[], object], kinds: FusedK
     Returns:
         How many modules were replaced.
     """
-    candidates = list(_candidates(model, kinds or FusedKinds()))
+    candidates = list(_candidates(model, kinds or FusedKinds(DecoderLayer, GatedFeedForward, Norm)))
     hooks = [candidate.module.register_forward_hook(_recorder(candidate), with_kwargs=True) for candidate in candidates]
     try:
         trial()

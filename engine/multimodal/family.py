@@ -9,19 +9,22 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor, nn
-
-from engine.multimodal.features import Features
 from engine.types import MediaKind
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the HTTP side asks for the families without having torch
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL.Image import Image
+    from torch import Tensor, nn
+
+    from engine.multimodal.features import Features
 
 INPUTS: Final[Mapping[str, str]] = {
     "qwen2_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
     "qwen2_5_vl": "engine.multimodal.inputs.qwen2_vl:Qwen2VLInputs",
+    "qwen2_audio": "engine.multimodal.inputs.qwen2_audio:Qwen2AudioInputs",
+    "qwen3_vl": "engine.multimodal.inputs.qwen3_vl:Qwen3VLInputs",
+    "qwen3_vl_moe": "engine.multimodal.inputs.qwen3_vl:Qwen3VLInputs",
     "internvl": "engine.multimodal.inputs.internvl:InternVLInputs",
 }
 """Per model_type of config.json the class of its ``MediaInputs``, as module:name."""
@@ -30,6 +33,8 @@ ENCODERS: Final[Mapping[str, str]] = {
     "qwen2_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
     "qwen2_5_vl": "engine.multimodal.encoders.qwen2_vl:Qwen2VLEncoder",
     "qwen2_audio": "engine.multimodal.encoders.qwen2_audio:Qwen2AudioEncoder",
+    "qwen3_vl": "engine.multimodal.encoders.qwen3_vl:Qwen3VLEncoder",
+    "qwen3_vl_moe": "engine.multimodal.encoders.qwen3_vl:Qwen3VLEncoder",
     "internvl": "engine.multimodal.encoders.internvl:InternVLEncoder",
 }
 """Per model_type the class of its ``MediaEncoder``."""
@@ -46,7 +51,8 @@ class Prepared:
 
 
 class MediaInputs(Protocol):
-    """The processors of a model folder. A class of it is made with the folder's path alone and reads no weights.
+    """The processors of a model folder. A class of it is made with the folder's path alone and reads no weights; it
+    needs the methods of its kinds only.
 
     A ValueError of a method says what an item should be for the model; its text is for the client.
     """
@@ -80,14 +86,17 @@ class MediaEncoder(Protocol):
 
     token_ids: Mapping[MediaKind, int]
     """The token that stands for one embedding in a prompt."""
+    width: int
+    """Numbers of an embedding: the text model's ``hidden``, or more, where its inner layers read of it too."""
 
     def text_model(self) -> nn.Module:
         """The model's text part with its output layer, called like a causal language model of transformers, and also
-        with ``inputs_embeds`` ``[1, tokens, hidden]`` in place of ``input_ids``. The configuration is the text's."""
+        with ``inputs_embeds`` ``[1, tokens, width]`` in place of ``input_ids``, in which rows of text are zero behind
+        ``hidden``. The configuration is the text's."""
         ...
 
     def encode(self, kind: MediaKind, features: Features) -> Tensor:
-        """Embeddings of one item, ``[tokens, hidden]``, with transformers' own code."""
+        """Embeddings of one item, ``[tokens, width]``, with transformers' own code."""
         ...
 
     def stops(self, kind: MediaKind) -> Sequence[nn.Module]:

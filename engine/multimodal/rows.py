@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from engine.plan import Span
 
@@ -35,6 +36,9 @@ def media_inputs(
         keywords["position_ids"] = places
     if any(span.media and span.media.embeddings for span in spans):
         embeddings: Tensor = table(token_ids.clamp(min=0))  # [1, tokens, hidden]
+        width = max(piece.shape[-1] for span in spans if span.media for _, piece in span.media.embeddings)
+        # Of media, inner layers may read more than the first; see ``MediaEncoder.width``.
+        embeddings = pad(embeddings, (0, width - embeddings.shape[-1]))
         for span, last in zip(spans, last_rows, strict=True):
             first = last + 1 - len(span.token_ids)
             for row, piece in span.media.embeddings if span.media else ():

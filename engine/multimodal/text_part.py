@@ -82,9 +82,14 @@ class TextPart(nn.Module):
         """
         if cache is not None:
             keywords[self._cache_keyword] = cache
-        hidden: Tensor = self._body(self)(input_ids=input_ids, **keywords).last_hidden_state  # [1, tokens, hidden]
+        outputs = self._body(self)(input_ids=input_ids, **self.body_keywords(keywords))
+        hidden: Tensor = outputs.last_hidden_state  # [1, tokens, hidden]
         rows = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         return CausalLMOutputWithPast(logits=self._head(self)(hidden[:, rows]))
+
+    def body_keywords(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """What the text model is called with; for families that read more of an embedding than its own width."""
+        return keywords
 
     def _take(self, path: str, module: nn.Module) -> None:
         parent: nn.Module = self

@@ -4,18 +4,65 @@ from __future__ import annotations
 
 import torch
 
+from engine.loader import LoadError
+from engine.types import LoadFailureCause
+
 RESERVE_BYTES = 1 << 30
 """Left alone, for the rows of a step and for what the runtime takes later."""
 DEFAULT_SHARE = 0.9
 """Of what is free once the weights are loaded, beyond the reserve."""
+LEAST_BYTES = 64 << 20
+"""With less, where nobody asked for a size, a server would start and run hardly any prompt."""
+
+
+class CardFull(LoadError):
+    """A card has too little memory left for keys and values."""
+
+    load_failure_cause: LoadFailureCause = "device"
 
 
 def pool_bytes(limit: int | None, part: float = 1.0) -> int:
     """Bytes for the pages: ``limit`` where it is given, else a share of what the current card has free.
 
     ``part`` of that share, where several processes have pages on it.
+
+    Raises:
+        CardFull: what was measured is less than ``LEAST_BYTES``.
     """
     if limit is not None:
         return limit
-    free, _ = torch.npu.mem_get_info()  # type: ignore[attr-defined]  # torch_npu adds torch.npu
-    return int(max(0, free - RESERVE_BYTES) * DEFAULT_SHARE * part)
+    free, total = _free_and_total()
+    return _enough(int(max(0, free - RESERVE_BYTES) * DEFAULT_SHARE * part), free, total)
+
+
+def fraction_bytes(fraction: float, part: float = 1.0) -> int:
+    """Bytes for the pages where all that is on the current card may take a part of its memory.
+
+    That is what MindIE's NPU_MEMORY_FRACTION means. The weights are loaded already; with them count the runtime and
+    other processes. ``part`` of what is left, where several processes have pages on the card.
+
+    Raises:
+        CardFull: that is less than ``LEAST_BYTES``.
+    """
+    free, total = _free_and_total()
+    return _enough(int(max(0, total * fraction - (total - free)) * part), free, total)
+
+
+def _enough(found: int, free: int, total: int) -> int:
+    if found >= LEAST_BYTES:
+        return found
+    raise CardFull(
+        f"The card has {_gib(free)} of {_gib(total)} free beside the weights, and {_gib(found)} of it would be for "
+        f"keys and values, where {_gib(LEAST_BYTES)} are the least: `npu-smi info` lists what else is on the card; a "
+        "larger NPU_MEMORY_FRACTION, or npuMemSize, gives them more."
+    )
+
+
+def _free_and_total() -> tuple[int, int]:
+    """Bytes of the current card."""
+    free, total = torch.npu.mem_get_info()  # type: ignore[attr-defined]  # torch_npu adds torch.npu
+    return int(free), int(total)
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:.2f} GiB"

@@ -7,28 +7,31 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def refusal(config: Mapping[str, Any], ranks: int, name: str) -> str | None:
-    """Why so many ranks cannot share a model, as a sentence; None when they can, or when the file names no heads.
-
-    Each rank takes as many attention heads, and as many key-value heads, as any other.
-
-    Args:
-        config: of the model, as config.json has it.
-        ranks: how many there shall be.
-        name: of the model, for the sentence.
-    """
+def heads_of(config: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Attention heads and key-value heads of a model, by its config.json; None where that names none."""
     text = config.get("text_config")
     part = text if isinstance(text, Mapping) else config
     heads, kv_heads = part.get("num_attention_heads"), part.get("num_key_value_heads")
     if not isinstance(heads, int) or heads < 1:
         return None
-    if not isinstance(kv_heads, int) or kv_heads < 1:
-        kv_heads = heads
-    common = math.gcd(heads, kv_heads)
-    if common % ranks == 0:
+    return heads, kv_heads if isinstance(kv_heads, int) and kv_heads > 0 else heads
+
+
+def refusal(heads: tuple[int, int] | None, ranks: int, name: str) -> str | None:
+    """Why so many ranks cannot share a model, as the end of "worldSize "; None when they can, or nobody knows.
+
+    Each rank takes as many attention heads, and as many key-value heads, as any other.
+
+    Args:
+        heads: see ``heads_of``.
+        ranks: how many there shall be.
+        name: of the model, for the sentence.
+    """
+    common = 0 if heads is None else math.gcd(*heads)
+    if heads is None or common % ranks == 0:
         return None
     possible = ", ".join(str(number) for number in range(1, common + 1) if common % number == 0)
     return (
-        f"worldSize is {ranks}, and {name!r} has {heads} attention heads and {kv_heads} key-value heads, which {ranks} "
-        f"ranks cannot share equally; possible for it: {possible}."
+        f"is {ranks}, and {name} has {heads[0]} attention heads and {heads[1]} key-value heads, which {ranks} ranks "
+        f"cannot share equally; possible for it: {possible}"
     )

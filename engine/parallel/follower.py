@@ -21,6 +21,7 @@ def follow(
     page_size: int = PAGE_SIZE,
     memory_bytes: int | None = None,
     memory_share: float = 1.0,
+    memory_fraction: float | None = None,
 ) -> None:
     """The life of a follower: load, then obey until the first rank is gone.
 
@@ -41,6 +42,7 @@ def follow(
             page_size=page_size,
             memory_bytes=memory_bytes,
             memory_share=memory_share,
+            memory_fraction=memory_fraction,
         )
     except Exception as error:
         leader.say(Failed(str(error) or type(error).__name__, getattr(error, "load_failure_cause", "other")))

@@ -23,6 +23,7 @@ def load_part(
     page_size: int = PAGE_SIZE,
     memory_bytes: int | None = None,
     memory_share: float = 1.0,
+    memory_fraction: float | None = None,
 ) -> TorchRunner:
     """Load this rank's part of the model at ``path``, compare it with its dense forward, and make as many pages as all.
 
@@ -35,6 +36,7 @@ def load_part(
         page_size: tokens of a page.
         memory_bytes: for keys and values, of each rank; None takes a share of what its device has.
         memory_share: this engine's part of that share, where several serve.
+        memory_fraction: instead, of an NPU's memory, for all that is on it.
 
     Raises:
         LoadError: not a model that can be shared out so.
@@ -63,6 +65,7 @@ def load_part(
                 page_size=page_size,
                 memory_bytes=memory_bytes,
                 memory_share=share,
+                memory_fraction=memory_fraction,
                 fuse=fuse,
                 kind=runner_type(target),
                 least=lambda pages: min(ranks.exchange(pages)),
@@ -73,6 +76,8 @@ def load_part(
         except (ModelMismatch, LoadError) as error:
             if isinstance(ranks, Followers):
                 ranks.raise_failure()  # a sum that failed here failed since the other rank did
+            if isinstance(error, LoadError):
+                raise
             raise LoadError(f"The model {path.name!r} cannot run on {ranks.size} devices: {error}") from error
         return runner if all(ranks.exchange(runner is not None)) else None
 

@@ -243,6 +243,10 @@ def _chat_templates(folder: Path, config: dict[str, Any]) -> dict[str, str]:
     elif isinstance(inside, list):
         pairs = ((entry.get("name"), entry.get("template")) for entry in inside if isinstance(entry, dict))
         found |= {name: text for name, text in pairs if isinstance(name, str) and isinstance(text, str)}
+    # Beside processors: of models that take media.
+    processors = _read_json(folder / "chat_template.json").get("chat_template")
+    if isinstance(processors, str):
+        found["default"] = processors
     beside = folder / "chat_template.jinja"
     if beside.is_file():
         found["default"] = beside.read_text(encoding="utf-8")

@@ -59,6 +59,8 @@ class Fetcher:
         self._connect = connector
         self._in_thread = in_thread
         self._tls = tls
+        # Its debug lines show headers of answers, among them addresses with the secrets in them.
+        logging.getLogger("httpcore").setLevel(logging.INFO)
         self._turns: dict[str, asyncio.Semaphore] = {}
         """By host, of which there are as many as are listed."""
 

@@ -35,26 +35,26 @@ class SystemResolver:
         self._running += 1
         found: asyncio.Future[list[str]] = loop.create_future()
 
-        def ended(result: list[str] | OSError) -> None:
+        def ended(result: list[str] | Exception) -> None:
             self._running -= 1
             if self._freed is not None:
                 self._freed.set()
                 self._freed = None
             if not found.done():
-                if isinstance(result, OSError):
+                if isinstance(result, Exception):
                     found.set_exception(result)
                 else:
                     found.set_result(result)
 
         def look_up() -> None:
-            result: list[str] | OSError
+            result: list[str] | Exception
             try:
                 rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
                 result = list(dict.fromkeys(str(row[4][0]) for row in rows))
-            except OSError as error:
-                result = error
-            except UnicodeError as error:
+            except UnicodeError as error:  # a name that no name server can be asked for
                 result = OSError(str(error))
+            except Exception as error:
+                result = error
             # The loop may have ended meanwhile: nobody waits then.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(ended, result)

@@ -34,10 +34,11 @@ def test_every_limit_has_an_option() -> None:
     options = ["--media-domains=A.test, b.test:81", "--media-private-networks=10.0.0.0/8,::1/128", "--media-folder=",
                "--media-spool-folder=/spool", "--max-media-items=2", "--max-images=3", "--max-videos=4",
                "--max-audios=5", "--max-media-size=0.5", "--max-image-size=6", "--max-video-size=7",
-               "--max-audio-size=8", "--max-input-audio-size=9", "--max-media-pixels=10", "--max-video-time=11", "--max-audio-time=12",
-               "--media-connect-timeout=13", "--media-read-timeout=14", "--media-fetch-timeout=15",
-               "--media-queue-timeout=16", "--max-media-redirects=17", "--max-media-fetches=18",
-               "--media-decode-timeout=19", "--media-decode-memory=20", "--media-decode-workers=21"]  # fmt: skip
+               "--max-audio-size=8", "--max-input-audio-size=9", "--max-media-pixels=10", "--max-video-time=11",
+               "--max-audio-time=12", "--media-connect-timeout=13", "--media-read-timeout=14",
+               "--media-fetch-timeout=15", "--media-queue-timeout=16", "--max-media-redirects=17",
+               "--max-media-fetches=18", "--media-decode-timeout=19", "--media-decode-memory=20",
+               "--media-decode-workers=21"]  # fmt: skip
     found = limits(*options)
     same = {
         field.name for field in fields(MediaLimits) if getattr(found, field.name) == getattr(MediaLimits(), field.name)

@@ -63,7 +63,9 @@ def test_torch_npu_that_does_not_import(monkeypatch: pytest.MonkeyPatch) -> None
         raise ImportError("libhccl.so: cannot open shared object file\nand more")
 
     monkeypatch.setattr(devices, "import_module", fail)
-    with pytest.raises(NoDevice, match=r"cannot be imported \(libhccl\.so: cannot open shared object file\): `mindspec"):
+    with pytest.raises(
+        NoDevice, match=r"cannot be imported \(libhccl\.so: cannot open shared object file\): `mindspec"
+    ):
         find_device(None)
 
 

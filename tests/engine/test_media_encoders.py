@@ -1,4 +1,4 @@
-"""Encoders of Qwen2-Audio and InternVL: their embeddings in the text part give what transformers' whole model gives."""
+"""Encoders of media: their embeddings in the text part give what transformers' whole model gives."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from torch import Tensor
 
 from engine.multimodal.encoders.internvl import InternVLEncoder
 from engine.multimodal.encoders.qwen2_audio import Qwen2AudioEncoder
+from engine.multimodal.encoders.qwen3_vl import Qwen3VLEncoder
 from engine.multimodal.family import MediaEncoder
 from engine.multimodal.features import Features
 from engine.multimodal.inputs.internvl import InternVLInputs
-from tests.media.files import audio_file, image_file, picture, video_file
+from engine.multimodal.inputs.qwen3_vl import Qwen3VLInputs
+from tests.media.files import audio_file, image_file, picture, pixels, video_file
 from tests.tiny_media import MediaModels, reference_inputs, video_frames
 
 CLOSE = 1e-4
@@ -144,6 +146,14 @@ def test_a_video_has_its_own_token(media_models: MediaModels) -> None:
     assert encoder.token_ids == {"image": 256 + 5, "video": 256 + 6}
 
 
+def test_a_video_of_one_frame_is_refused_with_a_reason(media_models: MediaModels) -> None:
+    """Qwen3-VL sees frames in pairs, and its processor makes none of a single one."""
+    made = Qwen3VLInputs(media_models.folder("qwen3_vl"))
+    assert list(made.frame_indices(1, 8.0)) == [0]
+    with pytest.raises(ValueError, match="it has 1 frame, and the model looks at 2"):
+        made.video(iter([pixels()]), [0], 1, 8.0)
+
+
 def test_encoders_can_pause_before_each_product(media_models: MediaModels, tmp_path: Path) -> None:
     """An encode comes to each of its stops, in their order."""
     file = tmp_path / "a.wav"
@@ -152,6 +162,10 @@ def test_encoders_can_pause_before_each_product(media_models: MediaModels, tmp_p
     inputs = reference_inputs(folder, [{"role": "user", "content": [{"type": "audio"}]}], [file])
     # Two convolutions, six products in each of two layers, the projection.
     assert stops_hit(Qwen2AudioEncoder(whole_model(folder)), "audio", audio_features(inputs)) == list(range(15))
+    folder = media_models.folder("qwen3_vl")
+    features = Qwen3VLInputs(folder).image(picture()).features
+    # Four products in each of two layers and two behind it, two of the projection.
+    assert stops_hit(Qwen3VLEncoder(whole_model(folder)), "image", features) == list(range(14))
     folder = media_models.folder("internvl")
     features = InternVLInputs(folder).image(picture()).features
     # Six products in each of two layers, two of the projection.

@@ -70,6 +70,6 @@ def test_a_media_model_without_an_encoder_is_refused_by_name(kind: str, name: st
     config.architectures = [name]
     config.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").touch()
-    served = "internvl, qwen2_5_vl, qwen2_audio, qwen2_vl"
+    served = "internvl, qwen2_5_vl, qwen2_audio, qwen2_vl, qwen3_vl, qwen3_vl_moe"
     with pytest.raises(LoadError, match=f"is a {name}, which takes media; .* served: {served}"):
         load(tmp_path, device="cpu")

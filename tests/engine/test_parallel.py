@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.front import EngineSpec, HangLimits, ProcessFront
-from engine.parallel.fit import refusal
+from engine.parallel.fit import heads_of, refusal
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.output import merge_deltas
 from engine.types import EngineError, Request, SamplingParams
@@ -180,20 +180,22 @@ def test_what_several_ranks_do_not_have_is_refused_by_name(options: dict[str, An
 @given(st.integers(1, 128), st.integers(1, 32), st.integers(2, 64))
 def test_ranks_share_heads_equally_or_not_at_all(groups: int, kv_heads: int, ranks: int) -> None:
     """A number is refused exactly when it does not divide both counts; those that the sentence names do."""
-    config = {"num_attention_heads": groups * kv_heads, "num_key_value_heads": kv_heads}
-    found = refusal(config, ranks, "m")
+    heads = groups * kv_heads, kv_heads
+    found = refusal(heads, ranks, "m")
     assert (found is None) == (kv_heads % ranks == 0)
     if found is not None:
-        possible = found.rpartition("possible for it: ")[2].rstrip(".").split(", ")
-        assert all(refusal(config, int(number), "m") is None for number in possible)
+        possible = found.rpartition("possible for it: ")[2].split(", ")
+        assert all(refusal(heads, int(number), "m") is None for number in possible)
 
 
 def test_heads_are_those_of_the_text_part() -> None:
     """Of a configuration with parts; and 9 heads without key-value heads of their own are 9 of both."""
-    text = {"num_attention_heads": 8, "num_key_value_heads": 8}
-    assert refusal({"text_config": text, "num_attention_heads": 3}, 8, "m") is None
-    assert refusal({"num_attention_heads": 9}, 2, "SmolLM2") == (
-        "worldSize is 2, and 'SmolLM2' has 9 attention heads and 9 key-value heads, which 2 ranks cannot share "
-        "equally; possible for it: 1, 3, 9."
+    text = {"num_attention_heads": 8, "num_key_value_heads": 2}
+    assert heads_of({"text_config": text, "num_attention_heads": 3}) == (8, 2)
+    assert heads_of({"num_attention_heads": 9}) == (9, 9)
+    assert heads_of({"model_type": "mamba"}) is None
+    assert refusal(None, 2, "m") is None
+    assert refusal((9, 9), 2, "SmolLM2") == (
+        "is 2, and SmolLM2 has 9 attention heads and 9 key-value heads, which 2 ranks cannot share equally; possible "
+        "for it: 1, 3, 9"
     )
-    assert refusal({"model_type": "mamba"}, 2, "m") is None

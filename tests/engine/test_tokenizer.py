@@ -148,6 +148,15 @@ def test_chat_template_file_wins(folder):
     assert tokenizer_from_folder(folder).chat_template == "new"
 
 
+def test_the_processors_template_wins_over_the_tokenizers(folder):
+    """chat_template.json belongs to models that take media; chat_template.jinja is newer than both."""
+    write(folder, "tokenizer_config.json", chat_template="the tokenizer's")
+    write(folder, "chat_template.json", chat_template="the processor's")
+    assert tokenizer_from_folder(folder).chat_template == "the processor's"
+    (folder / "chat_template.jinja").write_text("new", encoding="utf-8")
+    assert tokenizer_from_folder(folder).chat_template == "new"
+
+
 def test_chat_templates_have_names(folder):
     """Those of the configuration, and those of additional_chat_templates, which are newer."""
     named = [{"name": "default", "template": "D"}, {"name": "tool_use", "template": "old"}, {"name": "rag"}]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from generated.models import ChatCompletionRequest
-from handlers.errors import Problem
 from handlers.messages import plain_messages, plain_tools, tools_in_use
 
 TOOL = {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object"}, "unknown": 1}}
@@ -54,16 +53,17 @@ def test_what_the_contract_knows_reaches_the_template() -> None:
     assert plain(sent) == {"role": "assistant", "content": "x", "reasoning_content": "r", "name": "n", "refusal": "f"}
 
 
-def test_a_media_part_is_refused_by_its_path() -> None:
-    """The text model names the part that it cannot take."""
-    messages: list[dict[str, Any]] = [
-        {"role": "system", "content": "s"},
-        {"role": "user", "content": [{"text": "x"}, {"type": "image_url", "image_url": {"url": "a.png"}}]},
-    ]
+def test_media_are_named_between_the_texts() -> None:
+    """Each part stands for itself then; where a medium comes from is no template's business."""
+    image = {"type": "image_url", "image_url": {"url": "http://host/a.png"}}
+    content = [{"text": "one "}, image, {"text": "two"}, {"input_audio": {"data": "AAAA", "format": "wav"}}]
 
-    with pytest.raises(Problem) as caught:
-        plain_messages(request(messages).messages, "")
-    assert (caught.value.code, caught.value.param) == ("unsupported_media", "messages[1].content[1].image_url")
+    assert plain({"role": "user", "content": content})["content"] == [
+        {"type": "text", "text": "one "},
+        {"type": "image"},
+        {"type": "text", "text": "two"},
+        {"type": "audio"},
+    ]
 
 
 def called(arguments: str) -> list[dict[str, Any]]:

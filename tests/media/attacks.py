@@ -196,6 +196,8 @@ SERVERS: Final = [
     sent("preliminary answers without end", dribble(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"), UNREACHABLE,
          NOT_IN_TIME, **SLOW),
     sent("a body without end", endless(answer()), TOO_LARGE, "has more than 1024 bytes", max_image_bytes=KB),
+    sent("a body that is too long, then silence", silent(answer(bytes(1025))), TOO_LARGE, "has more than 1024 bytes",
+         max_image_bytes=KB),
     sent("a large body without end", endless(answer()), TOO_LARGE, "has more than 4 MB",
          max_image_bytes=4 * KB * KB),
     sent("chunks without end", endless(answer(b"", "Transfer-Encoding: chunked"), b"400\r\n" + bytes(KB) + b"\r\n"),
@@ -234,6 +236,7 @@ NO_FILE: Final = "there is no such file in {folder} that can be read"
 PATHS: Final = [
     named("a way up", "../outside/a.png", FORBIDDEN, OUTSIDE),
     named("a way down and up", "inner/../../outside/a.png", FORBIDDEN, OUTSIDE),
+    named("a way over a link and up", "out/../../outside/a.png", FORBIDDEN, OUTSIDE),
     named("another folder", "/etc/./passwd", FORBIDDEN, OUTSIDE),
     named("another folder as an address", "file:///etc/passwd", FORBIDDEN, OUTSIDE),
     named("the memory of the server", "file:///proc/self/environ", FORBIDDEN, OUTSIDE),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,15 @@ class World:
 def part(value: str, index: int = 0, kind: MediaKind = "image", audio_format: str | None = None) -> MediaPart:
     """A part whose param tells its place."""
     return MediaPart(kind, f"messages[0].content[{index}].image_url", value, audio_format)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Give others their turns until something holds."""
+    for _ in range(100_000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never came to hold")
 
 
 @asynccontextmanager

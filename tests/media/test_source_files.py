@@ -24,7 +24,7 @@ TEXT = base64.b64encode(DATA).decode()
 
 
 @pytest.mark.parametrize("form", [
-    *("a b.png", "file://a b.png", "file://a%20b.png", "inner/link.png"),
+    *("a b.png", "file://a b.png", "file://a%20b.png", "inner/link.png", "inner/../a b.png"),
     *("{folder}/a b.png", "{folder}//a b.png", "file://{folder}/a b.png", "FILE://{folder}/a%20b.png"),
 ])  # fmt: skip
 async def test_a_local_file_is_found_in_every_form(form: str, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -129,6 +131,24 @@ def test_what_a_killed_process_left_is_removed_at_the_next_start(tmp_path: Path)
     (tmp_path / "mindspec-media-link").symlink_to(outside)
     third = spools(tmp_path)
     assert [path.exists() for path in (left, living.folder, third.folder, other, outside)] == [False, *[True] * 4]
+
+
+def test_a_folder_that_another_start_took_for_left_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That start came between the making of the folder and its lock."""
+    lock, removed = fcntl.flock, []
+
+    def late(descriptor: int, operation: int) -> None:
+        lock(descriptor, operation)
+        if not removed:
+            removed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).parent)
+            shutil.rmtree(removed[0])
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    made = spools(tmp_path)
+    assert made.open().new_file().exists()
+    assert made.folder not in removed
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_the_start(tmp_path: Path) -> None:

@@ -116,6 +116,12 @@ class Cases:
         )
 
 
+_CANNOT: Final = frozenset(
+    {"unsupported", "unsupported_media", "media_forbidden", "media_unreachable", "media_invalid", "media_too_large"}
+)
+"""What a model or a deployment cannot do; no server has the media that requests for a test name."""
+
+
 def limit_of_deployment(tried: Try, exchange: Exchange) -> str | None:
     """Why an accepted request may be refused all the same; None where it may not.
 
@@ -131,7 +137,7 @@ def limit_of_deployment(tried: Try, exchange: Exchange) -> str | None:
         return "the id is outside the vocabulary"
     if status == 422 and code == "template_error" and tried.huge:
         return "the template takes longer than this deployment allows"
-    if status == 422 and code in ("unsupported", "unsupported_media") and isinstance(param, str) and param:
+    if status == 422 and code in _CANNOT and isinstance(param, str) and param:
         return f"this deployment cannot carry out {param}"
     if status == 422 and code == "out_of_range" and param in ("n", "best_of") and "maxN" in error.message:
         return "more choices than this deployment's maxN"

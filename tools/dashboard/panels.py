@@ -109,5 +109,7 @@ PANELS: Final = (
         "short",
         (Query(f"all_radix_match_num{MODEL}", "looked up"), Query(f"npu_radix_match_hit_num{MODEL}", "found")),
     ),
+    Panel("Media a second", "short", (Query(f"sum by (kind) (rate(mindspec_media_total[{WINDOW}]))", "{{kind}}"),)),
+    Panel("Time to read the media of a request", "s", _quantiles("mindspec_media_seconds")),
     Panel("Log lines lost", "short", (Query("mindspec_log_lines_lost_total", "lost"),)),
 )

@@ -24,6 +24,7 @@ class InternVLEncoder:
     def __init__(self, model: Any) -> None:
         """``model``: transformers' model for conditional generation."""
         self._whole = model
+        self.width: int = model.config.text_config.hidden_size
         self._context_id: int = model.config.image_token_id
         self.token_ids: Mapping[MediaKind, int] = {"image": self._context_id}
         # The model's configuration does not say it: in published prompts it never reaches the model.

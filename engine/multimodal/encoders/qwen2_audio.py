@@ -25,6 +25,7 @@ class Qwen2AudioEncoder:
     def __init__(self, model: Any) -> None:
         """``model``: transformers' model for conditional generation."""
         self._whole = model
+        self.width: int = model.config.text_config.hidden_size
         self.token_ids: Mapping[MediaKind, int] = {"audio": model.config.audio_token_id}
 
     def text_model(self) -> nn.Module:

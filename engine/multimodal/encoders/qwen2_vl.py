@@ -30,6 +30,7 @@ class Qwen2VLEncoder:
         self._whole = model
         config = model.config
         self.token_ids: Mapping[MediaKind, int] = {"image": config.image_token_id, "video": config.video_token_id}
+        self.width: int = model.config.text_config.hidden_size
         self._real_time = config.model_type == "qwen2_5_vl"
 
     def text_model(self) -> nn.Module:

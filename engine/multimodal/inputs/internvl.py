@@ -27,7 +27,7 @@ class InternVLInputs:
 
     The processor puts marks around each image, and before each frame of a video its number. All of that belongs to the
     item here, so that it is one run of tokens in the prompt: ``item_ids`` are its tokens, in which those of the tiles
-    stand for embeddings of the encoder, and the others for themselves.
+    stand for embeddings of the encoder, and the others for themselves. Penalties of repetition do not see those others.
     """
 
     kinds: frozenset[MediaKind] = frozenset({"image", "video"})

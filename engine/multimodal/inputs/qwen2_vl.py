@@ -78,10 +78,6 @@ class Qwen2VLInputs:
             features["second_per_grid_ts"] = torch.tensor([seconds], dtype=torch.float32)
         return Prepared(_tokens(grid, self._videos.merge_size), features)
 
-    def audio(self, samples: NDArray[np.float32]) -> Prepared:
-        """Raises NotImplementedError: the models do not hear."""
-        raise NotImplementedError
-
     def _resized(self, frame: Tensor, frames: int) -> Tensor:
         """One of so many frames, ``[height, width, 3]``, as the processor resizes all: ``[3, height, width]``."""
         from transformers.image_utils import SizeDict

@@ -85,6 +85,10 @@ COMPILED: Final[dict[tuple[str, str], Compiled]] = {
     ): Compiled(("messages",), (0, 4194304), ()),
     (
         "ChatCompletionRequest",
+        "self.messages.map(m, !has(m.content) ? 0 : (type(m.content) == string ? 0 : m.content.map(p, has(p.text) ? 0 : 1).sum())).sum() <= 20",
+    ): Compiled(("messages",), (0, 1, 20), ()),
+    (
+        "ChatCompletionRequest",
         '!has(self.tool_choice) || has(self.tools) || (type(self.tool_choice) == string && self.tool_choice != "required")',
     ): Compiled(("tool_choice", "tools"), (), ("required",)),
     (

@@ -124,26 +124,26 @@ class ContentPart(ContractModel):
         Annotated[Annotated[str, Field(strict=True, min_length=1)] | ImageUrl, OneOf("string", "object")] | None
     ) = None
     """
-    A JPG or PNG image of at most 40 MB, as a path on the server, a file:// or http(s) address, a data URI, or Base64.
+    A JPG or PNG image of at most 40 MB - a path in the server's media folder, a file:// or http(s) address of at most 4096 characters, a data URI, or Base64. What it is shows in its content, not in its name.
     """
 
     video_url: (
         Annotated[Annotated[str, Field(strict=True, min_length=1)] | MediaUrl, OneOf("string", "object")] | None
     ) = None
     """
-    An MP4, AVI or WMV video of at most 512 MB, as a path on the server, a file:// or http(s) address, or a data URI.
+    An MP4, AVI or WMV video of at most 512 MB - a path in the server's media folder, a file:// or http(s) address of at most 4096 characters, or a data URI.
     """
 
     audio_url: (
         Annotated[Annotated[str, Field(strict=True, min_length=1)] | MediaUrl, OneOf("string", "object")] | None
     ) = None
     """
-    An MP3, WAV or FLAC recording of at most 40 MB, as a path on the server, a file:// or http(s) address, or a data URI.
+    An MP3, WAV or FLAC recording of at most 40 MB - a path in the server's media folder, a file:// or http(s) address of at most 4096 characters, or a data URI.
     """
 
     input_audio: InputAudio | None = None
     """
-    A recording of at most 20 MB, inline.
+    A recording of at most 20 MB, decoded, inside the request.
     """
 
 

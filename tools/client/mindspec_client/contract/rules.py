@@ -178,6 +178,13 @@ _CHAT_COMPLETION_REQUEST: Final[dict[str, Rule]] = {
         reads=("messages",),
         accepted='{"messages": [{"role": "user", "content": "hello"}]}',
     ),
+    "media-at-most-20": Rule(
+        "media-at-most-20",
+        "a request must not have more than 20 images, videos and recordings together",
+        ("messages",),
+        reads=("messages",),
+        accepted='{"messages": [{"role": "user", "content": [{"text": "hello"}]}]}',
+    ),
     "tool-choice-needs-tools": Rule(
         "tool-choice-needs-tools",
         "this tool_choice needs tools",
@@ -743,7 +750,7 @@ def check_chat_template_kwargs(self: Any, path: Path, server: Deployment, found:
 
 
 def check_chat_completion_request(self: Any, path: Path, server: Deployment, found: Found) -> None:
-    """ChatCompletionRequest: its members' rules, then its own 42, as the spec lists them."""
+    """ChatCompletionRequest: its members' rules, then its own 43, as the spec lists them."""
     if isinstance(self.messages, list):
         for i1, item1 in enumerate(self.messages):
             if item1 is not None:
@@ -810,6 +817,20 @@ def check_chat_completion_request(self: Any, path: Path, server: Deployment, fou
         <= 4194304
     ):
         found.append((_CHAT_COMPLETION_REQUEST["messages-total-length"], path))
+    if not (
+        sum(
+            [
+                0
+                if m.content is None
+                else 0
+                if isinstance(m.content, str)
+                else sum([0 if p.text is not None else 1 for p in m.content])
+                for m in self.messages
+            ]
+        )
+        <= 20
+    ):
+        found.append((_CHAT_COMPLETION_REQUEST["media-at-most-20"], path))
     if not (
         self.tool_choice is None
         or self.tools is not None
