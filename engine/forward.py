@@ -14,6 +14,7 @@ from transformers import DynamicCache
 
 from engine.multimodal.rows import media_inputs
 from engine.plan import MediaRows, Span
+from engine.quantised.linear import compared_as
 
 _CHECK_TOKENS = 6
 _TOLERANCE = {torch.float32: 2e-3, torch.float64: 2e-3}
@@ -112,7 +113,8 @@ class SequenceForward:
         if not at_once.amax(dim=-1).isfinite().all():
             raise ModelMismatch(f"{name} computes logits that are not finite numbers.")
         wanted = at_once[1:]
-        tolerance = _TOLERANCE.get(self._model.dtype, _TOLERANCE_HALF) * max(1.0, wanted.abs().amax().item())
+        dtype = compared_as(self._model, self._model.dtype)
+        tolerance = _TOLERANCE.get(dtype, _TOLERANCE_HALF) * max(1.0, wanted.abs().amax().item())
         difference = (wanted - one_by_one).abs().amax().item()
         if not difference <= tolerance:
             raise ModelMismatch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from engine.forward import ModelMismatch, SequenceForward, rope_switch
 from engine.loader_facts import POSITION_FIELDS
 from engine.multimodal.family import ENCODERS, MediaEncoder, encoder_of
 from engine.parallel import fit
+from engine.quantised.folder import read_quantised
+from engine.quantised.load import loading_options
+from engine.quantised.stored import NotServed
 from engine.types import LoadFailureCause, ModelInfo
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -31,6 +35,8 @@ DEFAULT_POSITIONS = 4096
 
 _NATIVE_BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})
 _CPU_INFO = Path("/proc/cpuinfo")
+
+_log = logging.getLogger(__name__)
 
 
 class LoadError(Exception):
@@ -68,7 +74,7 @@ def load(
     """Load the model of a folder (safetensors, also in shards, or one GGUF file) or of a GGUF file.
 
     Nothing is fetched from a network, and no pickled weights are read. Code that lies in the folder runs only with
-    ``trust_remote_code``.
+    ``trust_remote_code``. Weights that ModelSlim or compressed-tensors made int8 stay int8.
 
     Args:
         path: the folder or the .gguf file.
@@ -107,17 +113,26 @@ def load(
         source["quantization_config"] = GgufConfig(dequantize=True)
     else:
         source["use_safetensors"] = True
+    quantised = None if gguf_file else _quantised(name, folder, config, source)
+    if quantised and ranks > 1:
+        raise LoadError(f"worldSize is {ranks}, and {name!r} is quantised; such models run on one device: worldSize 1.")
     # The bar that transformers draws on stderr while it reads weights has no place in a server's log.
     transformers_logging.disable_progress_bar()
     kind = AutoModelForMultimodalLM if config.model_type in ENCODERS else AutoModelForCausalLM
     try:
         model, report = kind.from_pretrained(folder, dtype=chosen_dtype, output_loading_info=True, **source)
+    except NotServed as error:
+        raise LoadError(f"The quantised weights of {name!r} are not served: {error}") from error
     except Exception as error:
         _refuse_own_code(name, folder, trust_remote_code, error)
         raise LoadError(f"The weights of {name!r} cannot be loaded: {_reason(error)}") from error
     missing = sorted(report["missing_keys"])
     if missing:
         raise LoadError(f"The weights of {name!r} are not whole: {missing[0]} is missing ({len(missing)} in all).")
+    if quantised and report["unexpected_keys"]:
+        unknown = sorted(report["unexpected_keys"])
+        also = f"{unknown[0]}, which this model does not use ({len(unknown)} in all)"
+        raise LoadError(f"The quantised weights of {name!r} have {also}.")
     try:
         model = model.to(target).eval().requires_grad_(False)
     except (AssertionError, NotImplementedError, RuntimeError) as error:
@@ -139,6 +154,21 @@ def load(
     if tried:
         try_out(loaded, name)
     return loaded
+
+
+def _quantised(name: str, folder: Path, config: Any, source: dict[str, Any]) -> bool:
+    """Whether a folder has int8 weights; ``source`` then says to transformers how they are loaded."""
+    try:
+        found = read_quantised(folder, _read_json(folder / "config.json"))
+    except NotServed as error:
+        raise LoadError(f"The quantised weights of {name!r} are not served: {error}") from error
+    if found is None:
+        return False
+    if config.model_type in ENCODERS:
+        raise LoadError(f"{name!r} takes media and has quantised weights; those are served of models of text only.")
+    source |= loading_options(found, config)
+    _log.info("%d layers of %s are int8, as %s made them", len(found.layers), name, found.written_by)
+    return True
 
 
 def try_out(loaded: LoadedModel, name: str) -> None:

@@ -14,7 +14,10 @@ from engine.fused.products import Product
 from engine.lora_config import LinearLayer
 from engine.lora_delta import AdapterRows, Delta
 from engine.plan import AdapterTensors, Span
+from engine.quantised.linear import Int8Linear
 from engine.types import AdapterError
+
+_LINEAR = (nn.Linear, Conv1D, Int8Linear)
 
 
 @torch.inference_mode()
@@ -32,7 +35,7 @@ def changeable_layers(model: Any, trial: Callable[[], object], tokens: int) -> d
     found = {
         name: LinearLayer(*_features(module), is_output=module is output)
         for name, module in model.named_modules()
-        if type(module) in (nn.Linear, Conv1D) and sum(part.isdecimal() for part in name.split(".")) <= 1
+        if type(module) in _LINEAR and sum(part.isdecimal() for part in name.split(".")) <= 1
     }
     calls: dict[str, list[int]] = {name: [] for name in found}
 
@@ -177,7 +180,7 @@ def _products(path: str, module: nn.Module) -> Iterator[tuple[nn.Module, list[st
     if isinstance(module, DecoderLayer | GatedFeedForward):
         for product, names in module.linear_layers():
             yield product, [f"{path}.{name}" for name in names]
-    elif isinstance(module, Product) or type(module) in (nn.Linear, Conv1D):
+    elif isinstance(module, Product) or type(module) in _LINEAR:
         yield module, [path]
     else:
         for name, child in module.named_children():

@@ -11,8 +11,10 @@ from torch.nn import functional
 
 from engine.attention.cpu import CpuStep
 from engine.attention.registry import LayerRules
+from engine.fused.int8_products import Int8Product, joined
 from engine.fused.products import Product
 from engine.parallel.shards import outputs
+from engine.quantised.norm import bias_of
 
 
 class Norm(nn.Module):
@@ -28,22 +30,26 @@ class Norm(nn.Module):
         width = norm.weight.shape[-1]
         self._gain = norm.weight.detach().float() * width**0.5  # [width]
         self._least = torch.tensor((width * norm.variance_epsilon) ** 0.5)
+        self._bias = bias_of(norm)
 
     def forward(self, rows: Tensor) -> Tensor:
         """``[..., width]`` to the same."""
         whole = rows.float()
         length = torch.linalg.vector_norm(whole, dim=-1, keepdim=True)
-        return torch.div(whole, length.hypot_(self._least)).mul_(self._gain).to(rows.dtype)
+        normed = torch.div(whole, length.hypot_(self._least)).mul_(self._gain).to(rows.dtype)
+        return normed if self._bias is None else normed + self._bias
 
 
 class GatedFeedForward(nn.Module):
     """``down(silu(gate(x)) * up(x))`` with one product for gate and up."""
 
+    int8_product: type[Int8Product] = Int8Product
+
     def __init__(self, feed_forward: Any) -> None:
         """Take the place of a module with ``gate_proj``, ``up_proj`` and ``down_proj`` whose activation is SiLU."""
         super().__init__()
-        self.gate_up = Product([feed_forward.gate_proj, feed_forward.up_proj])
-        self.down = Product([feed_forward.down_proj])
+        self.gate_up = joined([feed_forward.gate_proj, feed_forward.up_proj], self.int8_product)
+        self.down = joined([feed_forward.down_proj], self.int8_product)
         self._inner: int = self.down.in_features
 
     def linear_layers(self) -> Iterator[tuple[Product, tuple[str, ...]]]:
@@ -86,8 +92,9 @@ class DecoderLayer(nn.Module):
         if not hasattr(attention, "sliding_window") and "Mistral" in type(attention).__name__:
             window = attention.config.sliding_window
         self.sliding_window: int | None = window
-        self.qkv = Product([attention.q_proj, attention.k_proj, attention.v_proj])
-        self.out = Product([attention.o_proj])
+        kind = self.feed_forward_type.int8_product
+        self.qkv = joined([attention.q_proj, attention.k_proj, attention.v_proj], kind)
+        self.out = joined([attention.o_proj], kind)
         self.feed_forward = self.feed_forward_type(layer.mlp)
         self.before_attention = self.norm_type(layer.input_layernorm)
         self.before_feed_forward = self.norm_type(layer.post_attention_layernorm)

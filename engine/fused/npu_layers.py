@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
 from engine.attention.npu import NpuStep
 from engine.attention.registry import LayerRules
+from engine.fused.int8_products import Int8Product
 from engine.fused.layers import DecoderLayer, GatedFeedForward
 from engine.npu import operators
+from engine.quantised.linear import Int8Linear
+from engine.quantised.norm import bias_of
 
 
 class NpuNorm(nn.Module):
@@ -20,18 +24,42 @@ class NpuNorm(nn.Module):
         super().__init__()
         self.gain: Tensor = norm.weight.detach()  # [width]
         self.epsilon: float = norm.variance_epsilon
+        self.bias = bias_of(norm)
 
     def forward(self, rows: Tensor) -> Tensor:
         """``[..., width]`` to the same."""
-        return operators.rms_norm(rows, self.gain, self.epsilon)
+        return self._shifted(operators.rms_norm(rows, self.gain, self.epsilon))
 
     def of_sum(self, rows: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
         """The norm of ``rows + residual``, and the sum itself."""
-        return operators.add_rms_norm(rows, residual, self.gain, self.epsilon)
+        normed, total = operators.add_rms_norm(rows, residual, self.gain, self.epsilon)
+        return self._shifted(normed), total
+
+    def _shifted(self, normed: Tensor) -> Tensor:
+        return normed if self.bias is None else normed + self.bias
+
+
+class NpuInt8Product(Int8Product):
+    """A product with int8 weights."""
+
+    def __init__(self, layers: Sequence[Int8Linear]) -> None:
+        """See ``Int8Product``.
+
+        Raises:
+            ValueError: more outputs or inputs than the operator takes.
+        """
+        super().__init__(layers)
+        if max(self.weight.shape) > operators.MOST_OUTPUTS:
+            raise ValueError(f"an int8 weight {list(self.weight.shape)}, where {operators.MOST_OUTPUTS} is the most")
+
+    def _multiply(self, rows: Tensor) -> Tensor:
+        return operators.int8_product(rows, self.weight, self.scales, self.bias)
 
 
 class NpuFeedForward(GatedFeedForward):
     """``down(silu(gate(x)) * up(x))``."""
+
+    int8_product = NpuInt8Product
 
     def inner(self, rows: Tensor) -> Tensor:
         """See ``GatedFeedForward.inner``."""

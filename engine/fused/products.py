@@ -55,23 +55,19 @@ class Product(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """``[..., in_features]`` to ``[..., out_features]``."""
-        product = self._product(rows)
+        product = self._multiply(rows)
         if self.delta is not None and self.delta.rows.parts:
             self.delta.add(rows, product)
         return product
 
     def plus(self, rows: Tensor, other: Tensor) -> Tensor:
-        """The product and ``other`` ``[rows, out_features]`` added, in one operator and with one rounding."""
-        total: Tensor = (
-            torch.ops.mkldnn._linear_pointwise.binary(rows, other, self._weight, self.bias, "add")
-            if self.is_packed and self._sum is None
-            else self._product(rows).add_(other)
-        )
+        """The product and ``other`` ``[rows, out_features]`` added, on oneDNN in one operator with one rounding."""
+        total = self._multiply_and_add(rows, other)
         if self.delta is not None and self.delta.rows.parts:
             self.delta.add(rows, total)
         return total
 
-    def _product(self, rows: Tensor) -> Tensor:
+    def _multiply(self, rows: Tensor) -> Tensor:
         bias = self.bias if self._sum is None else None
         product: Tensor = (
             torch.ops.mkldnn._linear_pointwise.default(rows, self._weight, bias, "none", [], "")
@@ -84,8 +80,16 @@ class Product(nn.Module):
                 product += self.bias
         return product
 
+    def _multiply_and_add(self, rows: Tensor, other: Tensor) -> Tensor:
+        total: Tensor = (
+            torch.ops.mkldnn._linear_pointwise.binary(rows, other, self._weight, self.bias, "add")
+            if self.is_packed and self._sum is None
+            else self._multiply(rows).add_(other)
+        )
+        return total
+
     def memory(self) -> tuple[int, int]:
-        """Address and size in bytes of the ordered weight; of size 0 for a plain one."""
+        """Address and size in bytes of the weight that was copied; of size 0 for a plain one."""
         if not self.is_packed:
             return 0, 0
         return int(torch.ops.mkldnn.data_ptr(self._weight)), int(torch.ops.mkldnn._nbytes(self._weight))

@@ -18,6 +18,7 @@ from engine.native.packing import CpuWeights, pack
 from engine.native.rounding import compare, logits_in_pieces, rounded_products
 from engine.native.runner import NativeRunner, page_bytes
 from engine.native.variants import NativeUnavailable, choose
+from engine.quantised.linear import is_quantised
 
 _TOLERANCES: Mapping[CpuWeights, float] = {"bf16": 0.06, "int8": 0.12}
 """Largest median error of the check, as a part of the spread of the logits; see ``seam.check``. The model's own
@@ -76,6 +77,8 @@ def build_native(
         raise NativeUnavailable(f"its pages hold multiples of {UNIT} tokens, not {page_size}.")
     if loaded.encoder is not None:
         raise ModelMismatch("its prompts may hold media, whose embeddings the native step does not take.")
+    if is_quantised(model):
+        raise ModelMismatch("its weights are int8 with int8 activations, which the native step does not compute.")
     positions = loaded.info.max_position_embeddings
     seam.refuse_by_kind(model, positions)
     chosen = choose(cpu_flags(), variant)

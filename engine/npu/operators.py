@@ -18,6 +18,8 @@ BLOCK_SIZE = 128
 """Tokens of a page: the least that paged attention takes for queries of more than one row."""
 MASK_WIDTH = 2048
 """The side of the one mask from which the operator cuts what a causal or a banded step needs."""
+MOST_OUTPUTS = 65_535
+"""The largest number of rows or columns of a quantised weight."""
 MOST_TOP_K = 1024
 """The largest top-k of the operator."""
 _CAUSAL = 3
@@ -169,6 +171,25 @@ def gated(gate_up: Tensor) -> Tensor:
     """``silu(first half) * second half`` of the last dimension."""
     product: Tensor = torch_npu.npu_swiglu(gate_up, dim=-1)
     return product
+
+
+def int8_product(rows: Tensor, weight: Tensor, scales: Tensor, bias: Tensor | None) -> Tensor:
+    """``rows @ (weight * scales) + bias``, with each row rounded to int8 multiples of its largest number / 127.
+
+    Args:
+        rows: float16 or bfloat16 ``[..., inputs]``.
+        weight: int8, contiguous ``[inputs, outputs]``, 65,535 of each at most.
+        scales: float32 ``[outputs]``.
+        bias: float32 ``[outputs]``.
+
+    Returns:
+        ``[..., outputs]`` in the dtype of the rows.
+    """
+    quantised, row_scales = torch_npu.npu_dynamic_quant(rows.reshape(-1, rows.shape[-1]))
+    product: Tensor = torch_npu.npu_quant_matmul(
+        quantised, weight, scales, pertoken_scale=row_scales, bias=bias, output_dtype=rows.dtype
+    )
+    return product.view(*rows.shape[:-1], -1)
 
 
 def keep_likeliest(scores: Tensor, top_k: Tensor | None, top_p: Tensor | None) -> Tensor:

@@ -84,8 +84,9 @@ def build(family: str, seed: int = 0, **changes: Any) -> Any:
     return model.eval().requires_grad_(False)
 
 
-def answer_of(model: Any, prompt: list[int], tokens: int) -> list[int] | None:
-    """What ``generate`` answers greedily; None where two likeliest logits come nearer than GAP."""
+def answer_of(model: Any, prompt: list[int], tokens: int, of_spread: float = 0.0) -> list[int] | None:
+    """What ``generate`` answers greedily; None where two likeliest logits come nearer than GAP, or than a part of the
+    spread of their row."""
     ids = torch.tensor([prompt])
     out = model.generate(
         ids,
@@ -97,8 +98,9 @@ def answer_of(model: Any, prompt: list[int], tokens: int) -> list[int] | None:
         output_logits=True,
         return_dict_in_generate=True,
     )
-    best_two = torch.stack(out.logits)[:, 0].topk(2).values  # [tokens, 2]
-    clear = (best_two[:, 0] - best_two[:, 1] >= GAP).all()
+    logits = torch.stack(out.logits)[:, 0]  # [tokens, vocab]
+    best_two = logits.topk(2).values  # [tokens, 2]
+    clear = (best_two[:, 0] - best_two[:, 1] >= (of_spread * logits.std(dim=1)).clamp_min(GAP)).all()
     return out.sequences[0, len(prompt) :].tolist() if clear else None
 
 

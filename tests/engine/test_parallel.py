@@ -8,19 +8,24 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import AutoConfig
 
 from engine.front import EngineSpec, HangLimits, ProcessFront
+from engine.loader import LoadError, _refuse_ranks, load
+from engine.packed_loader import load_executor
 from engine.parallel.fit import heads_of, refusal
+from engine.parallel.ranks import Followers
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.output import merge_deltas
 from engine.types import EngineError, Request, SamplingParams
-from tests.engine import families
+from tests.engine import families, int8_models
 from tests.engine.rank_play import PROMPTS, TOKENS
 from tests.engine.tiny_models import build
 
@@ -169,12 +174,34 @@ def test_the_families_of_models_answer_on_two_ranks_as_generate_does(tmp_path: P
 )
 def test_what_several_ranks_do_not_have_is_refused_by_name(options: dict[str, Any], wish: str) -> None:
     """Before anything is loaded."""
-    from engine.loader import LoadError
-    from engine.packed_loader import load_executor
-    from engine.parallel.ranks import Followers
-
     with pytest.raises(LoadError, match=f"worldSize is 1, and {wish} cannot be had with more than 1"):
         load_executor("nowhere", followers=Followers([]), **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda folder: families.build("gpt_oss").save_pretrained(folder), "no plan by which ranks could share a gpt_"),
+        (
+            lambda folder: int8_models.write_modelslim(families.build("llama"), folder),
+            "is quantised; such models run on one device: worldSize 1",
+        ),
+    ],
+)
+def test_models_that_two_ranks_do_not_share(tmp_path: Path, make: Callable[[Path], None], words: str) -> None:
+    """Refused by the folder, before weights are read."""
+    make(tmp_path)
+    with pytest.raises(LoadError, match=words):
+        load(tmp_path, ranks=2)
+
+
+def test_gguf_files_and_models_that_take_media_have_one_rank() -> None:
+    """By name."""
+    config = AutoConfig.for_model("llama")
+    with pytest.raises(LoadError, match="worldSize is 2, and 'm' is a GGUF file, which runs on one device"):
+        _refuse_ranks("m", config, 2, from_gguf=True)
+    with pytest.raises(LoadError, match="worldSize is 2, and 'm' takes media; such models run on one device"):
+        _refuse_ranks("m", AutoConfig.for_model("qwen2_vl"), 2, from_gguf=False)
 
 
 @given(st.integers(1, 128), st.integers(1, 32), st.integers(2, 64))

@@ -15,6 +15,8 @@ from torch import Tensor
 
 _HALF: Final = (torch.float16, torch.bfloat16)
 _ANY_FLOAT: Final = (*_HALF, torch.float32)
+_DTYPE_NUMBERS: Final = {5: torch.float16, 6: torch.float32, 15: torch.bfloat16}
+"""The numbers by which schemas mean dtypes."""
 _FLOAT32: Final = "MINDSPEC_NPU_FLOAT32"
 """With it, attention takes float32 as well, which no NPU does: for comparing tokens with the CPU path's."""
 _BLOCK: Final = int(os.environ.get("MINDSPEC_NPU_BLOCK", "128"))
@@ -237,6 +239,41 @@ def _top_k_top_p(logits: Tensor, p: Tensor | None = None, k: Tensor | None = Non
     return torch.empty_like(logits).scatter_(1, places, ordered)
 
 
+def _dynamic_quant(
+    rows: Tensor, *, smooth_scales: Tensor | None = None, group_index: Tensor | None = None,
+    dst_type: int | None = None, quant_mode: str = "pertoken", dst_type_max: float = 0.0,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    need(smooth_scales is None and group_index is None and dst_type is None, "rows to int8, nothing else")
+    need(quant_mode == "pertoken" and dst_type_max == 0.0, "a scale for each row")
+    need(rows.dtype in _attention_dtypes(), f"rows are float16 or bfloat16, not {rows.dtype}")
+    need(rows.dim() > 1, "rows have more than one dimension")
+    scales = rows.float().abs().amax(dim=-1) / 127
+    quantised = torch.round(rows.float() / scales.unsqueeze(-1)).nan_to_num(0.0)
+    return quantised.to(torch.int8), scales
+
+
+def _quant_matmul(
+    x1: Tensor, x2: Tensor, scale: Tensor, *, offset: Tensor | None = None, pertoken_scale: Tensor | None = None,
+    bias: Tensor | None = None, output_dtype: int | None = None, **others: Any,
+) -> Tensor:  # fmt: skip
+    need(all(given is None for given in others.values()) and offset is None, f"not known here: {others}, {offset}")
+    need(x1.dtype == x2.dtype == torch.int8, "both factors are int8")
+    need(x1.dim() == x2.dim() == 2 and x1.shape[1] == x2.shape[0], f"{list(x1.shape)} times {list(x2.shape)}")
+    need(x1.numel() > 0 and x2.numel() > 0, "nothing is empty")
+    need(x1.is_contiguous() and x2.is_contiguous(), "both are contiguous")
+    need(max(x1.shape[1], x2.shape[1]) <= 65535, "the last dimensions are 65,535 at most")
+    need(scale.dtype == torch.float32 and scale.shape == x2.shape[1:], "float32 scales of the columns")
+    need(pertoken_scale is not None, "without scales of the rows the output is int8")
+    assert pertoken_scale is not None
+    need(pertoken_scale.dtype == torch.float32 and pertoken_scale.shape == x1.shape[:1], "float32 scales of the rows")
+    need(bias is None or (bias.dtype == torch.float32 and bias.shape == x2.shape[1:]), "a float32 bias of the columns")
+    wanted = _DTYPE_NUMBERS.get(output_dtype if output_dtype is not None else -1)
+    need(wanted in _attention_dtypes(), f"the output is float16 or bfloat16, not {output_dtype}")
+    assert wanted is not None
+    product = (x1.long() @ x2.long()).double() * scale.double() * pertoken_scale.double()[:, None]
+    return (product if bias is None else product + bias.double()).to(wanted)
+
+
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "npu_fused_infer_attention_score": _attention,
     "npu_fused_infer_attention_score_v2": _attention_v2,
@@ -245,6 +282,8 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "npu_add_rms_norm": _add_rms_norm,
     "npu_rotary_mul": _rotary,
     "npu_swiglu": _swiglu,
+    "npu_dynamic_quant": _dynamic_quant,
+    "npu_quant_matmul": _quant_matmul,
     "npu_top_k_top_p": _top_k_top_p,
 }
 

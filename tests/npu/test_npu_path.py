@@ -18,7 +18,8 @@ from tests.engine.rank_play import PROMPTS, TOKENS
 from tests.npu import stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
-SUITE = ("test_torch_runner", "test_packed_torch", "test_fused", "test_lora_layers", "test_lora_packed", "test_grammar")
+SUITE = ("test_torch_runner", "test_packed_torch", "test_fused", "test_lora_layers", "test_lora_packed", "test_grammar",
+         "test_quantised_models")  # fmt: skip
 """The engine's tests of models on the packed torch runner."""
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch_npu
 from fake_runner_npu import fake_runner
-from steps import model, plans, rows
+from steps import INT8, model, plans, rows
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from waits import Waits
@@ -40,7 +40,7 @@ def _shape_of_top_p_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_npu, "npu_top_k_top_p", call)
 
 
-@pytest.fixture(scope="module", params=["llama", "qwen3", "mistral", "gpt_oss"])
+@pytest.fixture(scope="module", params=["llama", "qwen3", "mistral", "gpt_oss", INT8])
 def runner(request: pytest.FixtureRequest) -> Iterator[NpuRunner]:
     """A runner of each kind of attention."""
     with pytest.MonkeyPatch.context() as patch:
@@ -132,6 +132,10 @@ def test_other_operators_keep_their_shapes() -> None:
         tables = torch.empty(1, 7, 1, 16, dtype=torch.bfloat16, device=device)
         assert operators.rotate(heads, tables, tables).shape == heads.shape
         assert operators.gated(rows_of).shape == (7, 32)
+        weight = torch.empty(64, 96, dtype=torch.int8, device=device)
+        scales = torch.empty(96, device=device)
+        product = operators.int8_product(rows_of[None], weight, scales, scales)
+        assert (product.shape, product.dtype) == ((1, 7, 96), torch.bfloat16)
         scores = torch.empty(3, 500, device=device)
         ranks = torch.empty(3, dtype=torch.int32, device=device)
         masses = torch.empty(3, device=device)

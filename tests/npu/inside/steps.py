@@ -6,6 +6,7 @@ from typing import Any
 
 import families
 import torch
+from int8_models import quantise
 
 from engine.plan import Plan, Span
 from engine.sampling.params import DrawSettings
@@ -14,11 +15,14 @@ from engine.types import SamplingParams
 
 POSITIONS = 1024
 PROMPT = [3 + (7 * index + index * index // 9) % 60 for index in range(300)]
-FAMILIES = ("llama", "qwen3", "mistral", "gpt_oss", "deepseek_v3")
+INT8 = "qwen2 with int8 weights"
+FAMILIES = ("llama", "qwen3", "mistral", "gpt_oss", "deepseek_v3", INT8)
 
 
 def model(family: str, dtype: torch.dtype = torch.bfloat16) -> Any:
     """A small model whose windows are wider than a page."""
+    if family == INT8:
+        return quantise(model("qwen2", dtype))
     changes: dict[str, Any] = {"max_position_embeddings": POSITIONS}
     if "sliding_window" in families.FAMILIES[family]:
         changes["sliding_window"] = 150

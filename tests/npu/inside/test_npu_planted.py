@@ -10,12 +10,13 @@ import torch
 import torch_npu
 from cpu_npu import both
 from kernels import Forbidden
-from steps import model, run
+from steps import INT8, model, run
 
 from engine.npu.runner import NpuRunner
 
 ATTENTION = "npu_fused_infer_attention_score"
 SCATTER = "npu_scatter_pa_kv_cache"
+MATMUL = "npu_quant_matmul"
 
 
 def changed(**keywords: Any) -> Callable[..., Any]:
@@ -76,13 +77,29 @@ PLANTED = {
         reshaped(2, lambda ranks: None if ranks is None else ranks.long()),
         Forbidden,
     ),
+    "rows of floats of 32 bits": ("npu_dynamic_quant", reshaped(0, lambda rows: rows.float()), Forbidden),
+    "an int8 weight the other way round": (MATMUL, reshaped(1, lambda weight: weight.t()), Forbidden),
+    "an int8 weight that is not contiguous": (
+        MATMUL,
+        reshaped(1, lambda weight: weight.t().contiguous().t()),
+        Forbidden,
+    ),
+    "scales of half precision": (MATMUL, reshaped(2, lambda scales: scales.half()), Forbidden),
+    "no scales of the rows": (MATMUL, changed(pertoken_scale=None), Forbidden),
+    "scales of the rows in a column": (MATMUL, changed(pertoken_scale=lambda scales: scales[:, None]), Forbidden),
+    "the output's dtype left out": (MATMUL, changed(output_dtype=None), Forbidden),
+    "a bias of doubles": (
+        MATMUL,
+        changed(bias=lambda bias: torch.zeros(9, dtype=torch.float64) if bias is None else bias.double()),
+        Forbidden,
+    ),
 }
 
 
 @pytest.fixture(scope="module")
 def npu() -> NpuRunner:
     """Built before any mistake, so that its next step meets it."""
-    return both(model("llama"))[0]
+    return both(model(INT8))[0]
 
 
 @pytest.mark.parametrize("mistake", PLANTED)
