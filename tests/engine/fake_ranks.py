@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from engine.parallel.ranks import Failed
 from tests.engine.fake_executor import FakeExecutor
 
@@ -35,3 +37,8 @@ def refusing(leader):
     """A follower that cannot load."""
     leader.say(Failed("There is no such NPU.", "device"))
     raise RuntimeError("there is no such NPU")
+
+
+def dying(leader):
+    """A follower whose process is gone in the middle of loading."""
+    os._exit(3)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,18 @@ async def test_a_rank_that_cannot_load_says_why():
         with pytest.raises(EngineError, match=r"^Rank 1: There is no such NPU\.$"):
             await asyncio.wait_for(front.wait_ready(), 60)
         assert (front.lost, front.counts.engine_restarts) == ("device", 0)
+    finally:
+        await front.stop()
+
+
+async def test_a_rank_that_dies_while_it_loads_is_tried_again_and_given_up():
+    """As the first one would be: it said no reason, so that another try may do better."""
+    spec = replace(SPEC, ranks=2, follower="tests.engine.fake_ranks:dying", trace=False)
+    front = ProcessFront(mock_tokenizer(), spec, restart=RestartPolicy(max_deaths=2))
+    await front.start()
+    try:
+        with pytest.raises(EngineError, match=r"ended 2 times .* lost its rank 1, which ended with exit code 3\.$"):
+            await asyncio.wait_for(front.wait_ready(), 60)
     finally:
         await front.stop()
 
