@@ -87,7 +87,7 @@ def build_step(running: Sequence[Group], limits: BatchLimits, after_prefills: bo
     for group in running:
         media = group.state.media
         if not group.ready or (media is not None and group.sequences[0].computed < media.end):
-            if media is None or _computable(group, group.sequences[0]) > 0:
+            if media is None or any(_computable(group, sequence) > 0 for sequence in group.sequences):
                 prefills.append(group)
             continue
         for sequence in group.sequences:

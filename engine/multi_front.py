@@ -229,7 +229,8 @@ class MultiFront:
 
     def _by_load(self, request: Request) -> list[ProcessFront]:
         """Those that serve, the one to ask first at the front."""
-        beginning = (request.adapter, request.prompt_ids[:_AFFINITY_TOKENS])
+        contents = tuple(item.content_hash for item in request.media if item.start < _AFFINITY_TOKENS)
+        beginning = (request.adapter, request.prompt_ids[:_AFFINITY_TOKENS], contents)
         ready = [(front.running, hash((beginning, number)), number) for number, front in enumerate(self.instances)]
         return [self.instances[number] for *_, number in sorted(ready) if self.instances[number].state == "ready"]
 

@@ -6,6 +6,7 @@ import gc
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -217,6 +218,9 @@ def load_executor(
         if runner.model.device.type == "npu":
             memory_bytes = _card_bytes(memory_bytes, memory_share, memory_fraction)
         return TorchExecutor(runner, memory_bytes, grammars, memory_share, StepPace(on_long_step), media)
+    if media is None and runner.info.media_tokens:
+        _log.warning("%s takes text only here: its runner does not take embeddings.", runner.info.architecture)
+        runner.info = replace(runner.info, media_tokens=())
     if isinstance(runner, NativeRunner):
         # torch's idle threads would spin on into the next step, and there is nothing large left for them to do.
         torch.set_num_threads(1)

@@ -44,6 +44,7 @@ from engine.wire import (
     SetLogLevel,
     UnloadAdapter,
 )
+from engine.without_torchvision import leave_out_torchvision
 
 KEPT_PRODUCTS = 256
 """Matrix products, by shape, whose machine code stays: those of some fifty numbers of rows."""
@@ -258,9 +259,7 @@ def _prepared_factory(
     # What is imported stays. Looking through it for garbage takes 0.6 s of a start, and later stops a round for
     # milliseconds, or for a third of a second.
     gc.disable()
-    # transformers would import it, where it is installed, with any of its models. Only processors need it, and they
-    # are not in this process; beside a torch that it was not built for no model could be imported at all.
-    sys.modules.setdefault("torchvision", None)  # type: ignore[arg-type]  # None: it cannot be imported
+    leave_out_torchvision()
     module_name, _, function_name = place.partition(":")
     function = getattr(importlib.import_module(module_name), function_name)
     gc.freeze()

@@ -1407,7 +1407,7 @@ KEYS: Final[dict[str, Key]] = {
         ("integer", "boolean"),
         "What becomes of prompts that are too long.",
         True,
-        "0 and false refuse them, -1 and true keep their beginning, 1 keeps their end.",
+        "0 and false refuse them, -1 and true keep their beginning, 1 keeps their end; those with media are refused always.",
         "0",
         None,
         False,

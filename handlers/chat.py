@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 
@@ -25,7 +26,7 @@ from handlers.logprobs import chat_logprobs
 from handlers.media.parts import MediaPart
 from handlers.media.placing import Placing
 from handlers.requests import engine_request
-from handlers.running import Gathered, prepared
+from handlers.running import Gathered, Stopped, prepared
 from handlers.sampling import Choices
 from handlers.service import Service
 from handlers.stream import AnswerHead, ChatEncoder, EventStream
@@ -80,10 +81,22 @@ class ChatHandler:
         service, call = self._service, self._call
         info, limits = service.ready()
         placing = Placing(ids, parts, info.media_tokens, limits)
+        stopped = asyncio.Event()
+        call.record.on_stop = stopped.set
+        if call.record.stopped:
+            stopped.set()
         began_s = time.monotonic()
         try:
-            work = service.intake.prepare(parts, call.kept, placing.add)
-            await prepared(work, call.receive, service.timeouts, call.begun_s, service.ending.wait_begun())
+            await prepared(
+                service.intake.prepare(parts, call.kept, placing.add),
+                call.receive,
+                service.timeouts,
+                call.begun_s,
+                stopped=stopped.wait(),
+                stopping=service.ending.wait_begun(),
+            )
+        except Stopped:
+            return list(ids), ()  # it ends as soon as the engine has it
         except EngineError as error:
             raise service.problem(error) from None
         finally:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.front import State
+from engine.stats import MediaStats
 from engine.tally import Tally
 from handlers.errors import Problem
 from handlers.log_settings import log_lines_lost
@@ -147,6 +148,13 @@ def vllm_metrics(service: Service) -> Iterator[Metric]:
     yield named.histogram("request_generation_tokens", "See request_generation_tokens.", observed.generated_tokens)
 
 
+def _encoder_metrics(media: MediaStats) -> Iterator[Metric]:
+    yield _counter("media_encoded", "Media that an encoder made embeddings of.", media.encoded_items)
+    yield _counter("media_reused", "Media of requests whose embeddings were kept from earlier ones.", media.kept_items)
+    yield _counter("encoder_seconds", "That encoders had between steps.", media.turns_us / 1e6)
+    yield _gauge("media_embedding_bytes", "Of embeddings that are kept.", media.embedding_bytes)
+
+
 def own_metrics(service: Service) -> Iterator[Metric]:
     """What MindIE has no name for."""
     front = service.front
@@ -181,6 +189,8 @@ def own_metrics(service: Service) -> Iterator[Metric]:
         yield named.histogram(
             "media_seconds", "What reading and decoding the media of a request took.", service.traffic.media_s
         )
+    if executor.media is not None:
+        yield from _encoder_metrics(executor.media)
     yield _counter("log_lines_lost", "Log lines that could not be written.", log_lines_lost())
     if service.tls.planes:
         ends = GaugeMetricFamily(

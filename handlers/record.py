@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import getrandbits
 from typing import Final
@@ -69,6 +69,8 @@ class Record:
     """What reading and decoding them took; None without any."""
     stopped: bool = False
     """Somebody has asked for its end."""
+    on_stop: Callable[[], None] | None = None
+    """Tells that to who prepares it for the engine."""
     prompt: str | None = None
     """What was asked; kept only where the log shows it."""
     answer: str | None = None
@@ -100,6 +102,8 @@ class Record:
         self.stopped = True
         if self.generation is not None:
             self.generation.stop()
+        elif self.on_stop is not None:
+            self.on_stop()
 
     def read_headers(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Take the ids that a client gave."""

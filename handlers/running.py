@@ -44,8 +44,18 @@ class ClientGone(Exception):
     """Nobody waits for this answer any more; the engine has been told."""
 
 
+class Stopped(Exception):
+    """Somebody has asked for the request's end."""
+
+
 async def prepared(
-    work: Coroutine[Any, Any, _T], receive: Receive, timeouts: Timeouts, begun_s: float, stopping: Awaitable[object]
+    work: Coroutine[Any, Any, _T],
+    receive: Receive,
+    timeouts: Timeouts,
+    begun_s: float,
+    *,
+    stopped: Awaitable[object],
+    stopping: Awaitable[object],
 ) -> _T:
     """What has to be done before a request can be submitted, unless nobody waits for it any more.
 
@@ -54,15 +64,18 @@ async def prepared(
         receive: gives the client's disconnect.
         timeouts: after how long the request fails.
         begun_s: when it came, on ``time.monotonic``'s clock.
+        stopped: ends when somebody asks for the request's end.
         stopping: ends when the server begins to stop.
 
     Raises:
         ClientGone: the client has disconnected.
+        Stopped: see ``stopped``.
         EngineError: timeout or stopping.
     """
     doing = asyncio.ensure_future(work)
-    leaving, ending = asyncio.ensure_future(_disconnect(receive)), asyncio.ensure_future(stopping)
-    everything: list[asyncio.Future[Any]] = [doing, leaving, ending]
+    leaving = asyncio.ensure_future(_disconnect(receive))
+    asked, ending = asyncio.ensure_future(stopped), asyncio.ensure_future(stopping)
+    everything: list[asyncio.Future[Any]] = [doing, leaving, asked, ending]
     left_s = begun_s + min(timeouts.token_s, timeouts.whole_s) - time.monotonic()
     try:
         await asyncio.wait(everything, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
@@ -70,6 +83,8 @@ async def prepared(
             return doing.result()
         if leaving.done():
             raise ClientGone
+        if asked.done():
+            raise Stopped
         raise EngineError("stopping", STOPPING) if ending.done() else too_late(timeouts)
     finally:
         for each in everything:

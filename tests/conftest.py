@@ -77,18 +77,31 @@ def same_log_level() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def loopback_only() -> Iterator[None]:
     """Refuse every connection to another machine, and every question for its address, for the whole session."""
-    look_up = socket.getaddrinfo
-
-    def guarded_look_up(host: Any, *arguments: Any, **options: Any) -> Any:
-        if host and not is_loopback_host(host):
-            raise OutsideConnection(f"a test asked for the address of {host!r}; tests may use loopback only")
-        return look_up(host, *arguments, **options)
-
     with pytest.MonkeyPatch.context() as patch:
         for name in ("connect", "connect_ex"):
             patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
-        patch.setattr(socket, "getaddrinfo", guarded_look_up)
+        patch.setattr(socket.socket, "sendto", _guarded_datagram(socket.socket.sendto))
+        for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+            patch.setattr(socket, name, _guarded_look_up(getattr(socket, name)))
         yield
+
+
+def _guarded_look_up(original: Any) -> Any:
+    def look_up(host: Any, *arguments: Any, **options: Any) -> Any:
+        if host and not is_loopback_host(host):
+            raise OutsideConnection(f"a test asked for the address of {host!r}; tests may use loopback only")
+        return original(host, *arguments, **options)
+
+    return look_up
+
+
+def _guarded_datagram(original: Any) -> Any:
+    def send(self: socket.socket, data: Any, *rest: Any) -> Any:
+        if rest and not is_loopback(self.family, rest[-1]):
+            raise OutsideConnection(f"a test tried to send to {rest[-1]!r}; tests may use loopback only")
+        return original(self, data, *rest)
+
+    return send
 
 
 @pytest.fixture(scope="session")

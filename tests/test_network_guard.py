@@ -35,6 +35,25 @@ def test_a_name_of_another_machine_is_not_looked_up() -> None:
     assert not isinstance(caught.value, OSError)
 
 
+@pytest.mark.parametrize("name", ["gethostbyname", "gethostbyname_ex"])
+def test_no_older_way_of_looking_up_is_open(name: str) -> None:
+    """Each of them asks a name server."""
+    with pytest.raises(Exception, match=r"asked for the address of 'example\.invalid'"):
+        getattr(socket, name)("example.invalid")
+
+
+def test_no_datagram_leaves_this_machine() -> None:
+    """It needs no connection."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here,
+    ):
+        with pytest.raises(Exception, match="tests may use loopback only"):
+            client.sendto(b"x", ("192.0.2.1", 9))
+        here.bind(("127.0.0.1", 0))
+        assert client.sendto(b"x", here.getsockname()) == 1
+
+
 async def test_an_event_loop_is_guarded_too() -> None:
     """asyncio's own connections go through the same gate."""
     with pytest.raises(Exception, match="tests may use loopback only"):

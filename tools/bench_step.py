@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.without_torchvision import leave_out_torchvision
+
 if TYPE_CHECKING:
     from engine.plan import ModelRunner, Plan
     from engine.torch_runner import TorchRunner
@@ -72,6 +74,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def _runner(options: argparse.Namespace, path: str) -> ModelRunner:
+    leave_out_torchvision()
     from engine.loader import load
     from engine.native.load import build_native
     from engine.torch_runner import PAGE_SIZE, build

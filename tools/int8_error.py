@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.without_torchvision import leave_out_torchvision
+
 PROMPTS = (
     "Why is the sky blue in the day and red in the evening? Explain it to a child of ten years.",
     "Write a Python function that returns the n-th Fibonacci number, with a docstring and two tests.",
@@ -24,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options().parse_args(arguments)
     import torch
 
+    leave_out_torchvision()
     from engine.loader import load
     from engine.native.load import build_native
     from engine.native.rounding import compare, logits_in_pieces

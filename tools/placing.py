@@ -10,6 +10,10 @@ VISIBLE_VARIABLE: Final = "ASCEND_RT_VISIBLE_DEVICES"
 """Which cards a process sees, by CANN's runtime; they count from 0 among these."""
 
 
+NPU_PAGE_TOKENS: Final = 128
+"""As in ``engine.npu.operators``, which imports torch_npu."""
+
+
 class NoPlace(Exception):
     """The devices that were asked for do not fit together; the message is a sentence."""
 

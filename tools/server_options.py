@@ -45,6 +45,20 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         help="guesses that a step of the native step tries after each token, up to 4 answers at a time; 0: none",
     )
     add(
+        "--encoder-slice-ms",
+        type=above_0,
+        default=25.0,
+        metavar="MS",
+        help="that an encoder of media takes between two steps, at most, as far as it can be stopped",
+    )
+    add(
+        "--encoder-cache-mb",
+        type=at_least_1,
+        default=256,
+        metavar="MB",
+        help="of what encoders made of media, kept for requests with the same",
+    )
+    add(
         "--deterministic",
         action="store_true",
         help="answers that do not depend on company; without the native step no batching and no prefix cache",

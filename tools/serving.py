@@ -34,7 +34,7 @@ from handlers.tls import TlsError, served_with
 from handlers.tls_watch import TlsInUse
 from tools.config.weights import WeightsProblem, weights_facts
 from tools.link_options import max_queue
-from tools.placing import NoPlace, on_npu, places
+from tools.placing import NPU_PAGE_TOKENS, NoPlace, on_npu, places
 
 if TYPE_CHECKING:
     from handlers.config_file import ConfigFile
@@ -188,6 +188,9 @@ def _media(folder: Path, settings: Settings) -> Intake | str | None:
         return f"This deployment reads text only, since {named} (pip install 'mindspec[media]')"
     from handlers.media.intake import Intake
 
+    if not settings.media.domains:
+        tell = teller(settings.logs.form)
+        tell("mindspec: no media are fetched over the network: ALLOWED_MEDIA_DOMAINS_ENV and mediaDomains list no host")
     try:
         return Intake.of(settings.media, folder)
     except OSError as error:
@@ -265,6 +268,8 @@ def _fronts(
             "long_prefill_tokens": given.long_prefill_token_threshold,
             "prefix_cache": given.prefix_cache,
             "draft_tokens": given.draft_tokens,
+            "encoder_slice_ms": given.encoder_slice_ms,
+            "encoder_cache_bytes": given.encoder_cache_mb << 20,
             "deterministic": given.deterministic,
             "adapters": bool(given.lora or given.lora_dir),
             "cpu_step": given.cpu_step,
@@ -296,6 +301,11 @@ def _devices(given: argparse.Namespace, instances: int, tell: Callable[[str], No
     if given.npu_device_ids is not None and given.device != "npu" and (given.device != "auto" or not on_npu("auto")):
         why = "torch_npu is not installed" if given.device == "auto" else f"--device {given.device} was asked for"
         tell(f"npuDeviceIds has no effect: {why}.")
+    if on_npu(given.device) and given.cache_block_size != NPU_PAGE_TOKENS:
+        reason = (
+            f"cacheBlockSize is {given.cache_block_size}; on an NPU it must be {NPU_PAGE_TOKENS}, torch_npu's block."
+        )
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: {reason}")
     try:
         return places(given.device, given.npu_device_ids, instances, os.environ, given.world_size)
     except NoPlace as error:

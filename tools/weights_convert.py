@@ -16,6 +16,9 @@ def convert_folder(gguf: Path, folder: Path, dtype_name: str) -> None:
     Raises:
         RuntimeError: what was written does not equal what was read.
     """
+    # As engine/without_torchvision.py does: beside a torch that it was not built for no model could be imported.
+    sys.modules.setdefault("torchvision", None)  # type: ignore[arg-type]  # None: it cannot be imported
+
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 

@@ -29,7 +29,7 @@ SLICE_S: Final = 0.025
 cannot be stopped for longer."""
 CACHE_BYTES: Final = 256 << 20
 """Of embeddings that are kept."""
-_SHARE: Final = 0.5
+_SHARE: Final = 0.4
 """And no more than this part of the round before, without its own turn, while answers are being written."""
 _KNOWN_CONTENTS: Final = 1 << 16
 """Contents that have a number; one that was forgotten gets a new one, and no cached page is found for it."""
@@ -156,13 +156,16 @@ class MediaDesk:
         worked: set[str] = set()
         failed: dict[str, str] = {}
         reading = list(reading)
-        while left_s > 0 and not failed and (job := self._job or self._next(reading)) is not None:
+        while (job := self._job or self._next(reading)) is not None:
             self._job = job
             worked.update(self._waiting_for(job))
-            if self._go_on(job, left_s):
-                self._job = None
-                failed = self._finish(job)
+            if not self._go_on(job, left_s):
+                break
+            self._job = None
+            failed = self._finish(job)
             left_s = until_s - self._clock()
+            if failed or left_s <= 0:
+                break
         self._ended_s = self._clock()
         if worked:
             self._turns_us += int((self._ended_s - began_s) * 1e6)
@@ -172,6 +175,8 @@ class MediaDesk:
         encoder, kind = self._encoder, item.kind
         if kind not in encoder.token_ids:
             raise ValueError(f"the model takes no {kind}")
+        if item.tokens < 1:
+            raise ValueError(f"an {kind} stands for {item.tokens} tokens")
         named = encoder.position_features(kind)
         found = encoder.positions(kind, {name: load_feature(item.features, name) for name in named})
         if found is not None and found[0].shape[1] != item.tokens:
@@ -238,6 +243,16 @@ class MediaDesk:
         facts = {"kind": item.kind, "start": item.start, "tokens": item.tokens}
         try:
             found = job.encoding.result()
+        except FileNotFoundError:
+            # Whoever gives a request up removes its files before this process hears of it. Others who have the same
+            # content have files of their own, which are read next.
+            gone = item.features
+            waiting = {name: self._live[name] for name in self._waiting_for(job)}
+            return {
+                name: _FAILED.format(**facts)
+                for name, media in waiting.items()
+                if any(each.item.features == gone for each in media.items)
+            }
         except Exception:
             _log.exception("the encoder failed")
             reason = _FAILED.format(**facts)

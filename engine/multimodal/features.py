@@ -45,3 +45,8 @@ def load_feature(path: str, name: str) -> Tensor:
     with safe_open(path, framework="pt") as file:
         tensor: Tensor = file.get_tensor(name)
     return tensor
+
+
+def on_device(features: Features, device: torch.device) -> dict[str, Tensor]:
+    """The tensors where a model is."""
+    return {name: tensor.to(device) for name, tensor in features.items()}

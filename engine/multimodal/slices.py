@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from threading import Semaphore, Thread
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from engine.attention.encoder import PAUSE
+
+_PIECE_PRODUCTS = 50_000_000
+"""Multiplications of a layer after which it may stop as well: some milliseconds of one core."""
+_LEAST_ROWS = 64
+"""But not for fewer rows: a product of few rows takes as long as its weights take to be read."""
 
 
 class _Cancelled(BaseException):
@@ -19,8 +25,11 @@ class Encoding:
     """One item's forward, stopped before some of its modules and continued there.
 
     The thread and its owner take turns, so that they never compute at the same time. A turn ends before the first
-    module behind which it would probably be over: the longest way between two modules so far is taken for the next one.
-    So a turn takes no longer than it may, or as long as one such way; and each gets further.
+    module behind which it would probably be over: the way from there to the next one is taken to be as long as it ever
+    was behind a module of the same kind and size. So a turn takes no longer than it may, or as long as one such way;
+    and each gets further. Linear layers and patch embeddings among the modules compute each row for itself; they
+    are run in pieces of their rows, and it may stop before each piece. So may attention through
+    ``engine.attention.encoder``, where its module is among them.
     """
 
     def __init__(
@@ -45,9 +54,9 @@ class Encoding:
         self._found: Tensor | None = None
         self._failure: BaseException | None = None
         self._ended = False
-        self._begun_s: float | None = None
-        """When the way to the next module began; None before the first one."""
-        self._longest_s = 0.0
+        self._begun: tuple[Hashable, float] | None = None
+        """Behind which kind of module the way to the next one began, and when; None before the first one."""
+        self._longest_s: dict[Hashable, float] = {}
         self._until_s = 0.0
         self._cancelled = False
 
@@ -78,31 +87,61 @@ class Encoding:
 
     @torch.inference_mode()
     def _run(self) -> None:
-        hooks: list[Any] = []
+        hooks: list[Callable[[], None]] = []
         try:
             self._its.acquire()
             torch.set_num_threads(self._threads)
-            hooks += [module.register_forward_pre_hook(self._arrive) for module in self._stops]
+            hooks += [self._hook(module) for module in self._stops]
             self._found = self._encode()
         except _Cancelled:
             pass
         except BaseException as error:
             self._failure = error
         finally:
-            for hook in hooks:
-                hook.remove()
+            for unhook in hooks:
+                unhook()
             self._ended = True
             self._ours.release()
 
-    def _arrive(self, *_: object) -> None:
-        """The forward is about to enter one of the modules."""
+    def _hook(self, module: nn.Module) -> Callable[[], None]:
+        """Stop before a module from now on; returns what ends that."""
+        if not isinstance(module, nn.Linear | nn.Conv2d | nn.Conv3d):
+            kind = type(module).__name__
+            hook = module.register_forward_pre_hook(lambda *_: self._arrive(kind))
+            vars(module)[PAUSE] = self._arrive
+
+            def unhook() -> None:
+                hook.remove()
+                vars(module).pop(PAUSE, None)
+
+            return unhook
+        compute = module.forward
+        size = tuple(module.weight.shape)
+        count = max(_LEAST_ROWS, _PIECE_PRODUCTS // module.weight.numel())
+
+        def in_pieces(rows: Tensor) -> Tensor:
+            flat = rows.flatten(0, -2) if isinstance(module, nn.Linear) else rows  # [rows, ...]
+            pieces = torch.split(flat, count)
+            out = []
+            for number, piece in enumerate(pieces):
+                self._arrive((size, number == len(pieces) - 1))  # behind the last piece comes what is no layer
+                out.append(compute(piece))
+            joined = out[0] if len(out) == 1 else torch.cat(out)
+            return joined.view(*rows.shape[:-1], -1) if isinstance(module, nn.Linear) else joined
+
+        vars(module)["forward"] = in_pieces
+        return lambda: vars(module).pop("forward", None)
+
+    def _arrive(self, kind: Hashable) -> None:
+        """The forward is about to enter a module, or a part of one, of this kind."""
         now_s = self._clock()
-        if self._begun_s is not None:
-            self._longest_s = max(self._longest_s, now_s - self._begun_s)
-        if now_s + self._longest_s >= self._until_s:
+        if self._begun is not None:
+            before, begun_s = self._begun
+            self._longest_s[before] = max(self._longest_s.get(before, 0.0), now_s - begun_s)
+        if now_s + self._longest_s.get(kind, max(self._longest_s.values(), default=0.0)) >= self._until_s:
             self._ours.release()
             self._its.acquire()
             if self._cancelled:
                 raise _Cancelled
             now_s = self._clock()
-        self._begun_s = now_s
+        self._begun = kind, now_s

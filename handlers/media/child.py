@@ -45,8 +45,7 @@ class Children:
         if late:
             os.kill(self._child, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(self._reaped())
-        interrupted, self._interrupted = self._interrupted, False
-        if interrupted:
+        if self.was_interrupted():
             return {"interrupted": True}
         if late:
             return {"late": True}
@@ -61,6 +60,11 @@ class Children:
         self._interrupted = True
         if self._child:
             os.kill(self._child, signal.SIGKILL)
+
+    def was_interrupted(self) -> bool:
+        """Whether the request that is being answered was; it is told once."""
+        interrupted, self._interrupted = self._interrupted, False
+        return interrupted
 
     def _reaped(self) -> int:
         child = self._child

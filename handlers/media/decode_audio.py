@@ -11,7 +11,7 @@ import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from handlers.media.faults import invalid, too_large
+from handlers.media.faults import MediaFault, invalid, too_large
 from handlers.media.whole import check_whole, counts_frames
 
 _RATES_HZ: Final = (1_000, 384_000)
@@ -51,7 +51,9 @@ def decode_audio(path: Path, format_name: str, rate_hz: int, max_s: float) -> ND
         with soundfile.SoundFile(str(path)) as sound:
             _check(sound, format_name, max_s)
             samples, rate, said = _read(sound, max_s), sound.samplerate, sound.frames
-    except (soundfile.LibsndfileError, RuntimeError):  # in words of ours: the library's hold the path
+    except (MediaFault, MemoryError):
+        raise
+    except Exception:  # in words of ours: the library's hold the path
         raise invalid(f"is a damaged {format_name} file: it cannot be decoded to its end") from None
     if not len(samples):
         raise invalid("holds no samples")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from handlers.media.faults import MediaFault, invalid, too_large
+from handlers.media.jpeg_scans import scans_of
+
+_MAX_SCANS: Final = 32
+"""Of a JPEG with as many pixels as are allowed; smaller ones may have more, so that the work is the same."""
 
 
 def decode_image(path: Path, format_name: str, max_pixels: int) -> Image.Image:
@@ -28,6 +33,8 @@ def decode_image(path: Path, format_name: str, max_pixels: int) -> Image.Image:
     try:
         with path.open("rb") as file, Image.open(file, formats=[format_name]) as image:
             _check(image, format_name, max_pixels)
+            if format_name == "JPEG":
+                _check_scans(image, path.read_bytes(), max_pixels)
             image.load()
             return ImageOps.exif_transpose(image).convert("RGB")
     except (MediaFault, MemoryError):
@@ -42,6 +49,13 @@ def _check(image: Image.Image, format_name: str, max_pixels: int) -> None:
         raise too_large(f"has {width} x {height} = {width * height} pixels; at most {max_pixels} are allowed")
     if format_name == "PNG" and getattr(image, "is_animated", False):
         raise invalid("is an animated PNG; an image must be a still picture")
+
+
+def _check_scans(image: Image.Image, data: bytes, max_pixels: int) -> None:
+    width, height = image.size
+    scans = scans_of(data)
+    if scans > _MAX_SCANS and scans * width * height > _MAX_SCANS * max_pixels:
+        raise too_large(f"is a JPEG of {scans} scans of {width * height} pixels; at most {_MAX_SCANS} are allowed")
 
 
 def _fault(error: Exception, format_name: str) -> MediaFault:

@@ -49,8 +49,12 @@ def survey(path: Path, format_name: str, max_pixels: int, max_s: float) -> Clip:
             _check_header(container, stream, max_pixels, max_s)
             frames, seconds = _count(container, stream, format_name, max_s)
             rate = float(stream.average_rate or 0)
-    except av.error.FFmpegError as error:
-        raise _fault(error, format_name) from None
+    except (MediaFault, MemoryError):
+        raise
+    except Exception:  # the library may end in any exception at bytes that are made for it
+        raise _damaged(format_name) from None
+    if not rate and frames == 1:
+        rate = 1.0  # of one frame nothing depends on it
     if not rate and seconds > 0:
         rate = (frames - 1) / seconds
     if not rate > 0:
@@ -90,11 +94,10 @@ def chosen_frames(
                     next_index = next(wanted, None)
                 if next_index is None:
                     return
-    except av.error.FFmpegError as error:
-        fault = _fault(error, format_name)
-        if isinstance(fault, MediaFault):  # its decoder does not say which
-            fault = invalid(f"{fault.reason}, or has frames of more than {max_pixels} pixels")
-        raise fault from None
+    except (MediaFault, MemoryError):
+        raise
+    except Exception:  # as above; nor does a decoder say that frames are too large for it
+        raise _damaged(format_name, f", or has frames of more than {max_pixels} pixels") from None
     if frame is None or index + 1 + _MISSED_FRAMES < clip.frames:
         raise invalid(f"is damaged: only {index + 1} of its {clip.frames} frames can be decoded")
     while next_index is not None:
@@ -110,7 +113,7 @@ def _opened(path: Path, format_name: str, max_pixels: int) -> Any:
         "max_pixels": _decoder_pixels(max_pixels),
         "threads": "1",
     }
-    return av.open(str(path), format=_DEMUXERS[format_name], options=options)
+    return av.open(str(path), format=_DEMUXERS[format_name], options=options, metadata_errors="ignore")
 
 
 def _decoder_pixels(max_pixels: int) -> str:
@@ -182,8 +185,6 @@ def _pixels(frame: Any) -> NDArray[np.uint8]:
     return np.ascontiguousarray(np.rot90(pixels, quarters)) if quarters else pixels
 
 
-def _fault(error: Any, format_name: str) -> Exception:
+def _damaged(format_name: str, more: str = "") -> MediaFault:
     """In words of ours: the library's hold the path."""
-    if isinstance(error, MemoryError):
-        return MemoryError()
-    return invalid(f"is a damaged {format_name} file: it cannot be decoded")
+    return invalid(f"is a damaged {format_name} file: it cannot be decoded{more}")

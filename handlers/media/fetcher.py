@@ -54,6 +54,10 @@ class Fetcher:
         in_thread: for what waits for the disk.
         tls: trust in servers; None: the system's CAs, or those of the variables SSL_CERT_FILE and SSL_CERT_DIR.
         """
+        if limits.domains:  # what the first fetch would wait for otherwise
+            import handlers.media.connecting  # noqa: F401
+
+            tls = tls or ssl.create_default_context()
         self._limits = limits
         self._resolve = resolver
         self._connect = connector
@@ -199,8 +203,7 @@ class Fetcher:
         import httpcore
 
         origin = httpcore.Origin(url.scheme.encode(), url.host.encode(), url.port)
-        tls = self._trust() if url.scheme == "https" else None
-        connection = httpcore.AsyncHTTPConnection(origin, ssl_context=tls, network_backend=backend)
+        connection = httpcore.AsyncHTTPConnection(origin, ssl_context=self._tls, network_backend=backend)
         limits = self._limits
         request = httpcore.Request(
             "GET",
@@ -216,7 +219,7 @@ class Fetcher:
         )
         response = await connection.handle_async_request(request)
         if response.status in _REDIRECTS:
-            return _followed(response, url, sink.part, where)
+            return self._followed(response, url, sink.part, where)
         await self._read(response, sink, where)
         return None
 
@@ -241,20 +244,17 @@ class Fetcher:
         if gathered:
             await self._in_thread(sink.write, bytes(gathered))
 
-    def _trust(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-        return self._tls
-
-
-def _followed(response: httpcore.Response, url: Url, part: MediaPart, where: str) -> Url:
-    locations = _values(response, b"location")
-    if len(locations) != 1:
-        raise _unreachable(part, f"{where}, which redirects to {len(locations) or 'no'} addresses instead of one")
-    try:
-        return read_redirect(locations[0].encode("latin-1"), url)
-    except UrlError as error:
-        raise _forbidden(part, f"{where}, which redirects to an address that {error}") from None
+    def _followed(self, response: httpcore.Response, url: Url, part: MediaPart, where: str) -> Url:
+        locations = _values(response, b"location")
+        if len(locations) != 1:
+            raise _unreachable(part, f"{where}, which redirects to {len(locations) or 'no'} addresses instead of one")
+        if len(locations[0]) > self._limits.max_url_chars:
+            why = f"which redirects to an address of {len(locations[0])} characters; it may have"
+            raise _forbidden(part, f"{where}, {why} {self._limits.max_url_chars}")
+        try:
+            return read_redirect(locations[0].encode("latin-1"), url)
+        except UrlError as error:
+            raise _forbidden(part, f"{where}, which redirects to an address that {error}") from None
 
 
 def _values(response: httpcore.Response, name: bytes) -> list[str]:

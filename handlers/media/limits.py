@@ -62,5 +62,5 @@ class MediaLimits:
     decode_wait_s: float = 60.0
     """How long an item may wait for a process that decodes."""
     decode_memory_bytes: int = 4 * 1024 * MB
-    """Of address space, for each such process."""
+    """Of address space, for each item, besides what the process that decodes has taken for its libraries."""
     decode_workers: int = 1

@@ -22,6 +22,8 @@ _START_S: Final = 120.0
 """Its libraries take some seconds to load, many on a machine that has no core to spare."""
 _GRACE_S: Final = 10.0
 """A worker ends what is late by itself; it is killed where it does not."""
+_MAX_TOKENS: Final = 1 << 20
+"""Of an item; a process that a file has taken over might say anything."""
 _RETRY_AFTER_S: Final = 1
 _LOG: Final = logging.getLogger(__name__)
 
@@ -52,17 +54,19 @@ class MediaPool:
         Raises:
             Problem: 500; what is missing is in the log.
         """
-        self._check(await self._ask({}, "media"))
+        if answer := await self._ask({}, "media"):
+            self._check({"failed": str(answer), **answer})
 
     async def prepare(self, file: SourceFile, spool: Spool) -> PreparedMedia:
-        """What the model's processor makes of a file, in a new file of the spool.
+        """What the model's processor makes of a file, in a new folder of the spool.
 
         Raises:
             Problem: 422 media_invalid or media_too_large for the part; 429 queue_full where no process came free within
                 ``decode_wait_s``; 503 where the disk has no room; 500 where a process could not be started.
         """
         part, limits = file.part, self._limits
-        features = spool.new_file(".safetensors")
+        # A folder of its own is all that a hostile file could write to.
+        features = spool.new_folder() / "features.safetensors"
         request = {
             "path": str(file.path),
             "kind": part.kind,
@@ -82,7 +86,10 @@ class MediaPool:
             spool.room(room)
             raise _no_room()
         self._check(answer)
-        return PreparedMedia(part, int(answer["tokens"]), bytes.fromhex(answer["hash"]), str(features))
+        tokens = answer["tokens"]
+        if not isinstance(tokens, int) or not 0 < tokens <= _MAX_TOKENS:
+            self._check({"failed": f"{tokens!r:.40} tokens of one item"})
+        return PreparedMedia(part, tokens, bytes.fromhex(answer["hash"]), str(features))
 
     async def close(self) -> None:
         """End all idle processes."""

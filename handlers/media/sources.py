@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from handlers.errors import refused
@@ -23,11 +24,13 @@ from handlers.media.spool import Spool
 if TYPE_CHECKING:
     from handlers.media.connecting import Connector
 
-_HTTP: Final = re.compile(r"https?:", re.IGNORECASE)
+_HTTP: Final = re.compile(r"https?:", re.IGNORECASE | re.ASCII)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}):")
 _ALLOWED: Final = "http:// and https:// addresses, file:// and plain paths, and data: URIs"
 _THREADS: Final = 8
-"""For waiting for disks, of all requests."""
+"""For the disk of the spool, of all requests."""
+_LOCAL_THREADS: Final = 4
+"""For the folder of local files, which may be a network's and hang."""
 
 _Way = Callable[[Sink], Awaitable[None]]
 """Brings the bytes of one part."""
@@ -51,6 +54,7 @@ class MediaSources:
         """
         self._limits = limits
         self._threads = ThreadPoolExecutor(_THREADS, "media-disk")
+        self._local_threads = ThreadPoolExecutor(_LOCAL_THREADS, "media-local")
         self._fetcher = Fetcher(limits, resolver or SystemResolver(), connector, self._in_thread, tls)
 
     async def files(self, parts: Sequence[MediaPart], spool: Spool) -> list[SourceFile]:
@@ -89,6 +93,7 @@ class MediaSources:
     def close(self) -> None:
         """Take no more parts; waits for nothing."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._local_threads.shutdown(wait=False, cancel_futures=True)
 
     def _way(self, part: MediaPart) -> _Way:
         """How the bytes of a part come.
@@ -105,13 +110,23 @@ class MediaSources:
                 message = f"{part.param} begins with {scheme[0]}; media are read from {_ALLOWED}"
                 raise refused("media_forbidden", message, part.param)
             if is_file_address(value) or _is_path(value):
-                path = local_path(part, limits)
-                return lambda sink: self._in_thread(copy_local, sink, path, limits)
+                return partial(self._copied, local_path(part, limits))
             if part.kind != "image":
                 message = f"{part.param} is no path with a dot, no address and no data URI; Base64 alone is for images"
                 raise refused("media_invalid", message, part.param)
         start = check_inline(part, limits)
         return lambda sink: self._in_thread(write_inline, sink, start)
+
+    async def _copied(self, path: Path, sink: Sink) -> None:
+        most_s = self._limits.fetch_s
+        copying = asyncio.get_running_loop().run_in_executor(self._local_threads, copy_local, sink, path, self._limits)
+        try:
+            async with asyncio.timeout(most_s):
+                await copying
+        except TimeoutError:
+            param = sink.part.param
+            message = f"{param} names a local file that was not read within {most_s:g} s, the time that one item has"
+            raise refused("media_unreachable", message, param) from None
 
     async def _in_thread(self, function: Callable[..., None], *arguments: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)

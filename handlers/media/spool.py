@@ -21,6 +21,8 @@ _LOCK: Final = ".lock"
 """Held as long as the process lives that made the folder."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _RETRY_AFTER_S: Final = 1
+_LARGE_BYTES: Final = 32 * MB
+"""A file system takes a millisecond or so to give this back."""
 
 
 class Spools:
@@ -67,6 +69,13 @@ class Spool:
         self._files += 1
         path = self.folder / f"{self._files}{suffix}"
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        return path
+
+    def new_folder(self) -> Path:
+        """The path of a new empty folder, which only this user may look into."""
+        self._files += 1
+        path = self.folder / str(self._files)
+        path.mkdir(0o700)
         return path
 
     def room(self, size: int) -> None:
@@ -118,8 +127,14 @@ class Spool:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Remove all files; may be called again."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove all files, large ones in a thread, since that takes long; may be called again."""
+        size = 0
+        with contextlib.suppress(FileNotFoundError):
+            size = sum(file.lstat().st_size for file in self.folder.rglob("*"))
+        if size > _LARGE_BYTES:
+            threading.Thread(target=shutil.rmtree, args=(self.folder, True), name="media-spool").start()
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _no_room() -> Problem:
@@ -132,11 +147,17 @@ def _locked_folder(base: Path) -> tuple[Path, int]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with contextlib.suppress(OSError):
+        try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another start may have taken it for one that was left, just before it was locked.
+            # Another start may have taken it for one that was left, just before it was locked, or does so now.
             if os.fstat(lock).st_nlink:
                 return folder, lock
+        except BlockingIOError:
+            pass
+        except OSError:
+            os.close(lock)
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         os.close(lock)
 
 

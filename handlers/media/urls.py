@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote, urljoin
 
 _SCHEMES: Final = {"http": 80, "https": 443}
-_FORM: Final = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+_FORM: Final = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL | re.ASCII)
 _AUTHORITY: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
 _NAME: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 _NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
@@ -84,6 +84,9 @@ def read_host(text: str) -> str:
     Raises:
         UrlError: it is none.
     """
+    # Before letters become small: some of other scripts become ASCII then.
+    if not text.isascii():
+        _no_host()
     host = text.lower()
     if host.startswith("["):
         try:

@@ -1,7 +1,7 @@
 """The process that decodes media and runs the model's processors on them; started by ``pool.py``, isolated.
 
 It loads the processors once and forks for each file (see child.py), so that a file meets limits on memory and time, a
-fresh process, and none of the server's or of other requests' memory.
+fresh process, none of the server's or of other requests' memory, and no files but the libraries' (see sandbox.py).
 
 In: a ``Job`` as an object; ``model`` alone only loads its processors. Out: ``{"tokens", "hash"}``, or ``{}``;
 ``{"refused": code, "reason"}``; ``{"memory": true}``; ``{"room": bytes}`` where the disk has not so many;
@@ -20,6 +20,7 @@ from typing import Any, Final
 
 _NICE: Final = 10
 """Steps of the engine come first where both want a core."""
+_REASON_CHARS: Final = 200
 _ONE_THREAD: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -59,7 +60,7 @@ def prepare(inputs: Any, job: Job) -> dict[str, Any]:
     """
     from safetensors import SafetensorError
 
-    from engine.multimodal.features import content_hash, save_features
+    from engine.multimodal.features import save_features
     from handlers.media.formats import HEAD_BYTES, taken_format
 
     path = Path(job.path)
@@ -75,7 +76,7 @@ def prepare(inputs: Any, job: Job) -> dict[str, Any]:
         save_features(features, prepared.features)
     except SafetensorError:  # it tells no number of the system's; the disk is what can be at fault
         return {"room": size}
-    return {"tokens": prepared.tokens, "hash": content_hash(job.kind, prepared.features).hex()}
+    return {"tokens": prepared.tokens}
 
 
 def _decoded(inputs: Any, job: Job, path: Path, format_name: str) -> Any:
@@ -104,7 +105,7 @@ def _decoded(inputs: Any, job: Job, path: Path, format_name: str) -> Any:
         frames = chosen_frames(path, format_name, clip, indices, limits.max_pixels)
         return inputs.video(frames, indices, clip.frames, clip.frames_per_s)
     except ValueError as error:  # what the model's processor does not take
-        raise invalid(f"is not taken by the model: {error}") from None
+        raise invalid(f"is not taken by the model: {str(error)[:_REASON_CHARS]}") from None
 
 
 def answer(inputs: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -120,6 +121,19 @@ def answer(inputs: Any, request: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:
         if isinstance(error, RuntimeError) and "allocate memory" in str(error):  # torch's
             return {"memory": True}
+        return {"failed": traceback.format_exc(limit=-4)}
+
+
+def hashed(given: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+    """An answer of a fork with the hash of what it wrote, by which others may be given the same: a fork that was taken
+    over must not choose it."""
+    from engine.multimodal.features import content_hash, load_features
+
+    if "tokens" not in given:
+        return given
+    try:
+        return {**given, "hash": content_hash(request["kind"], load_features(request["features"])).hex()}
+    except Exception:
         return {"failed": traceback.format_exc(limit=-4)}
 
 
@@ -152,6 +166,7 @@ def main() -> None:
     from engine.multimodal.family import inputs_of
     from handlers.media import decode_audio, decode_image, decode_video  # noqa: F401 - before the forks
     from handlers.media.child import Children
+    from handlers.media.sandbox import Sandbox
     from handlers.worker_process import serve
 
     torch.set_num_threads(1)
@@ -159,7 +174,13 @@ def main() -> None:
     av.logging.set_level(None)
     Image.MAX_IMAGE_PIXELS = None  # the limit is ours, and is told as such
     loaded: dict[str, Any] = {}
-    children = Children(lambda request: answer(loaded[request["model"]], request))
+    sandbox = Sandbox()
+
+    def confined(request: dict[str, Any]) -> dict[str, Any]:
+        sandbox.enter(request["path"], os.path.dirname(request["features"]))
+        return answer(loaded[request["model"]], request)
+
+    children = Children(confined)
     signal.signal(signal.SIGUSR1, lambda *_: children.interrupt())
 
     def reply(request: dict[str, Any]) -> dict[str, Any]:
@@ -169,7 +190,10 @@ def main() -> None:
                 loaded[model] = warmed(inputs_of(Path(model)))
         except Exception:
             return {"failed": traceback.format_exc(limit=-4)}
-        return children.ask(request, request["limits"]["decode_s"]) if "path" in request else {}
+        if "path" not in request:
+            return {}
+        given = hashed(children.ask(request, request["limits"]["decode_s"]), request)
+        return {"interrupted": True} if children.was_interrupted() else given
 
     os.nice(_NICE)
     serve(reply, opens_files=True, writes_files=True, beyond_present=True)

@@ -116,10 +116,14 @@ def test_sets_that_another_device_leaves_without_effect(specs: Specs, capsys: py
             {"BackendConfig.npuDeviceIds": [[0]], "BackendConfig.modelInstanceNumber": 2},
             "npuDeviceIds has 1 set for 2 instances; give each a set, as in [[0],[1]].",
         ),
+        (
+            {"BackendConfig.ScheduleConfig.cacheBlockSize": 64},
+            "cacheBlockSize is 64; on an NPU it must be 128, torch_npu's block.",
+        ),
         (ids([0, 1]), "npuDeviceIds gives an instance 2 devices, [0, 1]; a model here runs on 1."),
     ],
 )
-def test_sets_that_do_not_fit(changes: dict[str, Any], words: str, specs: Specs) -> None:
+def test_what_an_npu_cannot_have(changes: dict[str, Any], words: str, specs: Specs) -> None:
     """The start ends with 78."""
     with pytest.raises(CannotStart) as caught:
         specs(changes)

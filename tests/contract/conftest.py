@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,6 +20,8 @@ from handlers.listeners import one_listener
 from handlers.server import ApiServer
 from handlers.service import Service
 from handlers.settings import Settings
+from tests.media.media_server import MODELS, ClientOf, media_host, media_server
+from tests.tiny_media import MediaModels
 
 MODEL_TYPES = frozenset({"deepseek"})
 
@@ -99,3 +103,41 @@ def _start(service: Service) -> tuple[str, Callable[[], None]]:
     url = listener.url
     assert httpx.get(f"{url}/health", trust_env=False).status_code == 200
     return url, stop
+
+
+@pytest.fixture(scope="session")
+def demos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """``demo`` in every format, in one folder; the files by suffix."""
+    from tests.media.files import write_demos
+
+    return write_demos(tmp_path_factory.mktemp("demos"))
+
+
+@pytest.fixture(scope="session")
+def demo_host(demos: dict[str, Path]) -> Iterator[str]:
+    """A host on loopback that has them."""
+    with media_host(demos["png"].parent) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def media_spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where servers keep the files of running requests."""
+    return tmp_path_factory.mktemp("spool")
+
+
+@pytest.fixture(scope="session")
+def client_of(media_models: MediaModels, demos: dict[str, Path], media_spool: Path) -> Iterator[ClientOf]:
+    """A client of a model's server, by the name that the documents use; each is started when it is first asked for."""
+    options = ("--media-domains", "127.0.0.1", "--media-private-networks", "127.0.0.0/8")
+    options += ("--media-spool-folder", str(media_spool))
+    started: dict[str, httpx.Client] = {}
+    with ExitStack() as running:
+
+        def client(name: str) -> httpx.Client:
+            if name not in started:
+                folder = media_models.folder(MODELS[name])
+                started[name] = running.enter_context(media_server(folder, name, demos["png"].parent, *options))
+            return started[name]
+
+        yield client

@@ -6,48 +6,21 @@ Answers are held against transformers' processor and ``generate`` on the same fi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import samples
 from samples import Sample
 from shapes import check_chat, check_whole_headers
 
 from engine.text.tokenizer import tokenizer_from_folder
-from tests.media.files import base64_of, data_uri, write_demos
-from tests.media.media_server import CHAT, media_host, media_server
+from tests.media.files import base64_of, data_uri
+from tests.media.media_server import CHAT, MODELS, ClientOf
 from tests.tiny_media import MediaModels, reference, reference_inputs
 
-MODELS = {"Qwen2-VL": "qwen2_vl", "Qwen2-Audio": "qwen2_audio"}
 KINDS = {"image_url": "image", "video_url": "video", "audio_url": "audio", "input_audio": "audio"}
 TOKENS = 6
-
-
-@pytest.fixture(scope="module")
-def demos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """``demo`` in every format, in one folder."""
-    return write_demos(tmp_path_factory.mktemp("demos"))
-
-
-@pytest.fixture(scope="module")
-def host(demos: dict[str, Path]) -> Iterator[str]:
-    """A host that has them."""
-    with media_host(demos["png"].parent) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def server(
-    request: pytest.FixtureRequest, media_models: MediaModels, demos: dict[str, Path]
-) -> Iterator[tuple[str, httpx.Client]]:
-    """A server of each model, by the name that the documents use."""
-    name: str = request.param
-    options = ("--media-domains", "127.0.0.1", "--media-private-networks", "127.0.0.0/8")
-    with media_server(media_models.folder(MODELS[name]), name, demos["png"].parent, *options) as client:
-        yield name, client
 
 
 def filled(sample: Sample, demos: dict[str, Path]) -> tuple[dict[str, Any], Path]:
@@ -70,18 +43,14 @@ def template_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [part if part["type"] == "text" else {"type": KINDS[part["type"]]} for part in content]
 
 
-@pytest.mark.parametrize(
-    ("server", "sample"),
-    [pytest.param(sample.body["model"], sample, id=sample.id) for sample in samples.MEDIA],
-    indirect=["server"],
-)
+@pytest.mark.parametrize("sample", samples.MEDIA, ids=lambda sample: sample.id)
 def test_media_sample_is_served(
-    sample: Sample, server: tuple[str, httpx.Client], demos: dict[str, Path], media_models: MediaModels
+    sample: Sample, client_of: ClientOf, demos: dict[str, Path], media_models: MediaModels
 ) -> None:
     """As the documents have it: one choice in the contract's form, whose prompt has the processor's tokens."""
-    name, client = server
+    name: str = sample.body["model"]
     body, used = filled(sample, demos)
-    answer = client.post(CHAT, json=body)
+    answer = client_of(name).post(CHAT, json=body)
     assert answer.status_code == 200, answer.text
     check_whole_headers(answer)
     answered = answer.json()
@@ -93,21 +62,13 @@ def test_media_sample_is_served(
     assert answered["usage"]["completion_tokens"] <= 20
 
 
-@pytest.mark.parametrize(
-    ("server", "sample"),
-    [
-        pytest.param("Qwen2-Audio", samples.MEDIA[0], id="image"),
-        pytest.param("Qwen2-VL", samples.MEDIA[-1], id="audio"),
-    ],
-    indirect=["server"],
-)
+@pytest.mark.parametrize(("name", "sample"), [("Qwen2-Audio", samples.MEDIA[0]), ("Qwen2-VL", samples.MEDIA[-1])])
 def test_a_medium_of_another_kind_is_refused(
-    sample: Sample, server: tuple[str, httpx.Client], demos: dict[str, Path]
+    name: str, sample: Sample, client_of: ClientOf, demos: dict[str, Path]
 ) -> None:
     """By the path of the part, on a model that takes others."""
-    name, client = server
     body, _ = filled(sample, demos)
-    answer = client.post(CHAT, json={**body, "model": name})
+    answer = client_of(name).post(CHAT, json={**body, "model": name})
     error = answer.json()
     assert (answer.status_code, error["code"]) == (422, "unsupported_media")
     assert error["param"].startswith(f"{sample.media}.")
@@ -129,6 +90,10 @@ GREEDY = [
     ("Qwen2-Audio", "audio_url", "wav", ["path", "file", "http", "data", "input"]),
     ("Qwen2-Audio", "audio_url", "mp3", ["input"]),
     ("Qwen2-Audio", "audio_url", "flac", ["path"]),
+    ("Qwen3-VL", "image_url", "png", ["path"]),
+    ("Qwen3-VL", "video_url", "mp4", ["path"]),
+    ("InternVL", "image_url", "png", ["path"]),
+    ("InternVL", "video_url", "mp4", ["path"]),
 ]
 
 
@@ -144,20 +109,18 @@ def carried(form: str, member: str, suffix: str, path: Path, host: str) -> dict[
     return {"type": member, member: {"url": value}}
 
 
-@pytest.mark.parametrize(
-    ("server", "member", "suffix", "forms"), GREEDY, ids=[row[2] for row in GREEDY], indirect=["server"]
-)
+@pytest.mark.parametrize(("name", "member", "suffix", "forms"), GREEDY, ids=[f"{row[0]}-{row[2]}" for row in GREEDY])
 def test_every_form_gives_the_tokens_of_transformers(
+    name: str,
     member: str,
     suffix: str,
     forms: list[str],
-    server: tuple[str, httpx.Client],
+    client_of: ClientOf,
     demos: dict[str, Path],
-    host: str,
+    demo_host: str,
     media_models: MediaModels,
 ) -> None:
     """Greedy answers on every format, in whatever way the file comes."""
-    name, client = server
     folder, path = media_models.folder(MODELS[name]), demos[suffix]
     words = {"type": "text", "text": "What is this?"}
     messages = [{"role": "user", "content": [words, {"type": KINDS[member]}]}]
@@ -166,14 +129,14 @@ def test_every_form_gives_the_tokens_of_transformers(
     for form in forms:
         body = {
             "model": name,
-            "messages": [{"role": "user", "content": [words, carried(form, member, suffix, path, host)]}],
+            "messages": [{"role": "user", "content": [words, carried(form, member, suffix, path, demo_host)]}],
             "temperature": 0,
             "max_tokens": TOKENS,
             "ignore_eos": True,
             "skip_special_tokens": False,
             "logprobs": True,
         }
-        answer = client.post(CHAT, json=body)
+        answer = client_of(name).post(CHAT, json=body)
         assert answer.status_code == 200, (form, answer.text)
         (choice,) = answer.json()["choices"]
         given = [bytes(token["bytes"]) for token in choice["logprobs"]["content"]]

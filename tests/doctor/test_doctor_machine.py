@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tools.doctor import driver, machine
 from tools.doctor.findings import Fault
@@ -50,6 +52,34 @@ def test_a_card_with_two_dies_under_one_row() -> None:
 def test_no_table() -> None:
     """What npu-smi prints when it fails has no chips."""
     assert chips_of("dcmi model initialized failed, because the device is used. ret is -8020") == []
+
+
+MEGABYTES = st.integers(0, 99999)
+CHIPS = st.builds(
+    Chip,
+    st.integers(0, 40000),
+    st.sampled_from(["910B3", "910B4-1", "Ascend910", "310P3"]),
+    st.sampled_from(["OK", "Warning", "Alarm", "Critical", "UNKNOWN"]),
+    MEGABYTES,
+    MEGABYTES,
+)
+
+
+@given(st.lists(CHIPS, max_size=4))
+def test_a_table_is_read_as_it_was_written(chips: list[Chip]) -> None:
+    """Whatever the numbers, with a row of processes below."""
+    rows = [
+        f"| {chip.npu:<6}{chip.name:<19} | {chip.health:<13} | 90.1   41   0    / 0 |\n"
+        f"| 0                         | 0000:C1:00.0  | 0   0    / 0   {chip.used_mb:<5}/ {chip.total_mb:<5} |"
+        for chip in chips
+    ]
+    assert chips_of("\n".join([*rows, "| 0     0       | 4711     | python    | 1200 |"])) == chips
+
+
+@given(st.text())
+def test_any_text_may_come_from_npu_smi(text: str) -> None:
+    """None of it raises."""
+    assert isinstance(chips_of(f"| {text} | OK | {text} |\n{text}"), list)
 
 
 def test_links_stay_in_a_copy(tmp_path: Path) -> None:

@@ -76,7 +76,9 @@ ILL = (
     Ill("CANN unset", lambda tree: tree.env(ASCEND_HOME_PATH=None), "CANN's variables",
         "ASCEND_HOME_PATH is not set, so torch_npu does not find CANN.", "`source /usr/local/Ascend/cann/set_env.sh`"),
     Ill("CANN in part", lambda tree: (tree.root / CANN / "compiler").rename(tree.root / CANN / "other"),
-        "CANN's folders", "there is no folder /usr/local/Ascend/cann/compiler (a part of CANN).", "install all of"),
+        "CANN's folders", "there is no folder /usr/local/Ascend/cann/compiler (a part of CANN)", "install all of"),
+    Ill("CANN for root alone", lambda tree: (tree.root / CANN / "opp").chmod(0o750), "CANN's folders",
+        f"user {UID} may not read /usr/local/Ascend/cann/opp (ASCEND_OPP_PATH).", "with --install-for-all"),
     Ill("CANN too old",
         lambda tree: tree.write(f"{CANN}/aarch64-linux/ascend_toolkit_install.info", "version=8.3.RC1\n"),
         "CANN's version", "CANN 8.3.RC1 is too old: torch_npu 2.10.0.post4 and later work with CANN 8.5 to 9.2.",
@@ -97,6 +99,10 @@ ILL = (
         "torch_npu", "torch_npu 2.8.0.post2 is too old", "pip install torch==2.13.0 torch_npu==2.13.0"),
     Ill("visible cards out of range", lambda tree: tree.env(ASCEND_RT_VISIBLE_DEVICES="0,2"), "visible cards",
         "ASCEND_RT_VISIBLE_DEVICES is '0,2', and '2' is no card here.", "set it to numbers from 0 to 1"),
+    Ill("visible cards that are no numbers", lambda tree: tree.env(ASCEND_RT_VISIBLE_DEVICES="all"), "visible cards",
+        "ASCEND_RT_VISIBLE_DEVICES is 'all', and 'all' is no card here.", "leave it away to see all cards"),
+    Ill("a visible card twice", lambda tree: tree.env(ASCEND_RT_VISIBLE_DEVICES="1,1"), "visible cards",
+        "ASCEND_RT_VISIBLE_DEVICES is '1,1', and 1 stands there twice.", "numbers from 0 to 1, each once"),
     Ill("device ids out of range",
         lambda tree: (tree.env(ASCEND_RT_VISIBLE_DEVICES="1"), tree.config(npuDeviceIds=[[1]])), "device ids",
         "npuDeviceIds names 1, and a process here sees npu:0.", "count from 0 among those of ASCEND_RT_VIS"),
@@ -196,6 +202,22 @@ def test_the_older_torch_npu(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     tree.package("torch", "2.10.0")
     tree.package("torch_npu", "2.10.0.post4")
     tree.write(f"{CANN}/aarch64-linux/ascend_toolkit_install.info", "version=8.5.0\n")
+    assert looked(tmp_path, capsys)[0] == 0
+
+
+def test_parts_of_cards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A vNPU's node has another name."""
+    tree = healthy(tmp_path)
+    tree.remove("dev/davinci0", "dev/davinci1")
+    tree.write("dev/vdavinci100", mode=0o666)
+    code, rows = looked(tmp_path, capsys)
+    assert (code, rows[0]["found"]) == (0, "/dev/vdavinci100")
+
+
+def test_a_link_to_nothing_beside_the_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no fault of theirs."""
+    tree = healthy(tmp_path)
+    (tree.root / "data/weights/notes").symlink_to("gone")
     assert looked(tmp_path, capsys)[0] == 0
 
 

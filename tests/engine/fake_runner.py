@@ -15,6 +15,8 @@ VOCAB = 16
 PERIOD = 5
 """Of answers in a rhythm, in tokens: 0, 1, 2, 3, 4."""
 GARBAGE = -(2**62)
+AXES = 2
+"""Of places, in prompts with media."""
 
 
 class FakeRunner:
@@ -68,7 +70,7 @@ class FakeRunner:
             pages = list(span.pages)
             unwanted = len(span.token_ids) - span.wanted
             held = self.pages[pages].reshape(-1)[: span.start].tolist()
-            for index, token in enumerate(span.token_ids):
+            for index, token in enumerate(_seen(span)):
                 entry = _entry(held, token, self.adapters[span.adapter] if span.adapter else 0)
                 page, place = divmod(len(held), self.page_size)
                 self.pages[pages[page], place] = entry
@@ -131,6 +133,28 @@ class FakeRunner:
             for index, page in enumerate(span.pages[: -(-span.start // self.page_size)]):
                 if page in written and written[page] != place:
                     raise AssertionError(f"page {index} of a sequence is written by another one")
+
+
+def seen(token, places, position):
+    """What a token's hash is of: also its places, where these are not its position. An embedding is given as a pair."""
+    what = token if isinstance(token, int) else 10**6 + 1000 * token[0] + token[1]
+    return what + sum(10 ** (8 + 3 * axis) * (place - position) for axis, place in enumerate(places))
+
+
+def _seen(span):
+    """What the tokens of a span are to the model. Rows with a content's number have to bring their embedding."""
+    if span.media is None and not span.shift:
+        assert min(span.token_ids) >= 0, "a content's number reached the model"
+        return span.token_ids
+    tokens = list(span.token_ids)
+    places = [[position + span.shift] * AXES for position in range(span.start, span.start + len(tokens))]
+    if span.media is not None:
+        for first, rows in span.media.embeddings:
+            tokens[first : first + len(rows)] = [(int(content), int(row)) for content, row in rows]
+        if span.media.places is not None:
+            places = span.media.places.T.tolist()
+    assert all(isinstance(token, tuple) or token >= 0 for token in tokens), "a row has no embedding"
+    return [seen(*row, span.start + index) for index, row in enumerate(zip(tokens, places, strict=True))]
 
 
 def _entry(held, token, adapter):

@@ -71,10 +71,11 @@ class Asked:
             index += tokens
         return tuple(items)
 
-    def generate(self, tokens: int = 8) -> list[int]:
-        """What transformers answers greedily."""
-        model = whole_model(self.folder)
-        found = model.generate(**self.inputs, do_sample=False, max_new_tokens=tokens, eos_token_id=None, pad_token_id=0)
+    def generate(self, tokens: int = 8, model: Any = None) -> list[int]:
+        """What transformers answers greedily, with ``model`` or the folder's."""
+        found = (model or whole_model(self.folder)).generate(
+            **self.inputs, do_sample=False, max_new_tokens=tokens, eos_token_id=None, pad_token_id=0
+        )
         new: list[int] = found[0, len(self.prompt) :].tolist()
         return new
 

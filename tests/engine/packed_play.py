@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
 from fake_runner import VOCAB, FakeRunner, context_logits
@@ -41,12 +40,16 @@ def request(request_id, prompt, **sampling):
     return Request(str(request_id), tuple(prompt), SamplingParams(**sampling))
 
 
-def answer_of(asked, eos=(), vocab=VOCAB, adapter=0, rhythm=0.0):
+def answer_of(asked, eos=(), vocab=VOCAB, adapter=0, rhythm=0.0, seen=list):
     """What a request answers by itself: per choice its tokens, or its hypotheses. Uses no page and no batch.
 
-    ``adapter`` is what its adapter does on the fake runner, and ``rhythm`` is that runner's.
+    ``adapter`` is what its adapter does on the fake runner, ``rhythm`` is that runner's, and ``seen`` makes of a
+    context's tokens what they are to it.
     """
-    logits = partial(context_logits, vocab=vocab, adapter=adapter, rhythm=rhythm)
+
+    def logits(context):
+        return context_logits(seen(context), vocab=vocab, adapter=adapter, rhythm=rhythm)
+
     sampling = asked.sampling
     rule = FinishRule.of(sampling, eos)
     if sampling.use_beam_search:
@@ -97,12 +100,20 @@ class Played:
 
 
 def make(
-    *, eos=(), limits=None, growth_tokens=4, cache_pages=None, prefix_cache=True, shortest_run=SHORTEST_RUN, **runner
+    *,
+    eos=(),
+    limits=None,
+    growth_tokens=4,
+    cache_pages=None,
+    prefix_cache=True,
+    shortest_run=SHORTEST_RUN,
+    media=None,
+    **runner,
 ):
     """(executor, its fake runner)."""
     fake = FakeRunner(eos=eos, **runner)
     cache_bytes = None if cache_pages is None else cache_pages * fake.bytes_per_page
-    options = {"cache_bytes": cache_bytes, "shortest_run": shortest_run, "prefix_cache": prefix_cache}
+    options = {"cache_bytes": cache_bytes, "shortest_run": shortest_run, "prefix_cache": prefix_cache, "media": media}
     return PackedExecutor(fake, limits or BatchLimits(), growth_tokens, **options), fake
 
 

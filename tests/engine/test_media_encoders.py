@@ -164,8 +164,8 @@ def test_encoders_can_pause_before_each_product(media_models: MediaModels, tmp_p
     assert stops_hit(Qwen2AudioEncoder(whole_model(folder)), "audio", audio_features(inputs)) == list(range(15))
     folder = media_models.folder("qwen3_vl")
     features = Qwen3VLInputs(folder).image(picture()).features
-    # Four products in each of two layers and two behind it, two of the projection.
-    assert stops_hit(Qwen3VLEncoder(whole_model(folder)), "image", features) == list(range(14))
+    # The patches; attention and four products in each of two layers, and two behind it; two of the projection.
+    assert stops_hit(Qwen3VLEncoder(whole_model(folder)), "image", features) == list(range(17))
     folder = media_models.folder("internvl")
     features = InternVLInputs(folder).image(picture()).features
     # Six products in each of two layers, two of the projection.

@@ -63,7 +63,8 @@ def executor_of(folder: Path, **options: Any) -> PackedExecutor:
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_every_form_gives_the_tokens_of_generate(kind: str, media_models: MediaModels, tmp_path: Path) -> None:
-    """Alone, and all in one batch whose steps cut prompts within their media; also with what is cached by then."""
+    """Alone, and all in one batch whose steps cut prompts within their media; also with what is cached by then, and
+    by the executor without batching."""
     folder = media_models.folder(kind)
     asked = chats(kind, tmp_path)
     expected = {str(number): reference(folder, messages, files) for number, (messages, files) in enumerate(asked)}
@@ -76,6 +77,8 @@ def test_every_form_gives_the_tokens_of_generate(kind: str, media_models: MediaM
     assert alone == expected
     assert answers(executor, *requests) == expected
     assert answers(executor_of(folder), *requests) == expected
+    apart = load_executor(str(folder), dtype="float32", device="cpu", memory_bytes=2**24, deterministic=True)
+    assert answers(apart, *requests) == expected
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -57,7 +57,7 @@ def schedules(draw, largest=7, cancels=True):
 
 
 @st.composite
-def machines(draw, arrivals, rhythm=0.0):
+def machines(draw, arrivals, rhythm=0.0, media=None):
     """An executor whose pool is often just large enough for the largest of the requests."""
     page_size = draw(st.integers(1, 5) | st.just(9) if rhythm == 0.0 else st.integers(1, 20))
     options = {"page_size": page_size, "contiguous": draw(st.booleans()), "eos": EOS, "rhythm": rhythm}
@@ -74,7 +74,7 @@ def machines(draw, arrivals, rhythm=0.0):
     num_pages = largest + draw(st.sampled_from([0, 0, 1, 2, 5, 20, 100]))
     options["cache_pages"] = draw(st.none() | st.integers(0, num_pages))
     options["shortest_run"] = draw(st.sampled_from([1, 1, 2, 3, 8]))
-    executor, fake = make(num_pages=num_pages, limits=limits, growth_tokens=growth, **options)
+    executor, fake = make(num_pages=num_pages, limits=limits, growth_tokens=growth, media=media, **options)
     return executor, fake, limits
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.link import EngineLink
-from engine.stats import EngineStats, ExecutorStats, MemoryStats
+from engine.stats import EngineStats, ExecutorStats, MediaStats, MemoryStats
 from engine.types import (
     BeamHypothesis,
     ModelInfo,
@@ -55,6 +55,7 @@ MESSAGES = [
     Round([StepOutput("r", 2, 5, 6, [], [BeamHypothesis([TOKEN], -0.5)], 0, True)]),
     Round([RequestFailure("s", "internal", "No.")], STATS),
     Round([], EngineStats(1, 0, False, ExecutorStats(1))),
+    Round([], EngineStats(1, 0, False, ExecutorStats(1, media=MediaStats(7, 2, 4, 1500, 4096)))),
     Round([]),
 ]
 

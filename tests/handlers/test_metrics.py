@@ -13,7 +13,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.scheduler import Limits
-from engine.stats import EngineStats, ExecutorStats, MemoryStats
+from engine.stats import EngineStats, ExecutorStats, MediaStats, MemoryStats
 from handlers.app import build
 from handlers.service import Service
 
@@ -281,6 +281,18 @@ async def test_an_engine_with_pages_shows_them(service_for: ServiceFor) -> None:
     assert [found[name] for name in ("draft_tokens_total", "draft_tokens_accepted_total")] == [8, 7]
     names = ("npu_cache_usage_perc", "npu_prefix_cache_hit_rate", "all_radix_match_num", "npu_radix_match_hit_num")
     assert [found[name] for name in names] == [0.2, 0.75, 400, 300]
+
+
+async def test_an_engine_that_takes_media_shows_what_its_encoder_did(service_for: ServiceFor) -> None:
+    """Of seven items four were encoded and two kept from before, in 1.5 s."""
+    service = service_for()
+    async with started(service) as client:
+        media = MediaStats(7, 2, 4, 1_500_000, 4096)
+        service.front.engine_stats = EngineStats(5, 1, True, ExecutorStats(3, media=media))
+        found = await values(client)
+
+    names = ("media_encoded_total", "media_reused_total", "encoder_seconds_total", "media_embedding_bytes")
+    assert [found[name] for name in names] == [4, 2, 1.5, 4096]
 
 
 async def test_another_method_is_refused(service_for: ServiceFor) -> None:

@@ -84,6 +84,13 @@ def jpeg_of(width: int, height: int) -> bytes:
     return replaced(data, data.index(b"\xff\xc0") + 5, struct.pack(">HH", height, width))
 
 
+def jpeg_of_scans(side: int, scans: int) -> bytes:
+    """A progressive JPEG whose last scan stands there again and again."""
+    data = saved(Image.new("L", (side, side)), "JPEG", progressive=True)
+    last = data.rindex(b"\xff\xda")
+    return data[:-2] + data[last:-2] * scans + data[-2:]
+
+
 def animated(format_name: str) -> bytes:
     """Two pictures in turn."""
     return saved(picture(), format_name, save_all=True, append_images=[picture(1)], duration=100)
@@ -180,6 +187,12 @@ IMAGES: Final = (
     ("a PNG that says two thousand million each way", lambda: png(2**31 - 1, 2**31 - 1, data=b""), TOO_LARGE, "pixels"),
     ("a PNG that says one pixel times many", lambda: png(1, 2**31 - 1, data=b""), TOO_LARGE, "has 1 x 2147483647"),
     ("a JPEG that says 65,500 each way", lambda: jpeg_of(65_500, 65_500), TOO_LARGE, "has 65500 x 65500"),
+    (
+        "a JPEG of 200 scans",
+        lambda: jpeg_of_scans(4_000, 200),
+        TOO_LARGE,
+        "is a JPEG of 206 scans of 16000000 pixels; at most 32 are allowed",
+    ),
     ("a PNG without width", lambda: png(0, 8), INVALID, "PNG"),
     ("a PNG of 7 bits", lambda: png(bits=7), INVALID, "PNG"),
     ("a PNG of pixels that are no deflated data", lambda: png(data=b"none"), INVALID, "is a damaged PNG"),

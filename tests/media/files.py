@@ -79,10 +79,11 @@ def encoded_video(
     height: int = 48,
     rate: int = 8,
     pixel_format: str = "yuv420p",
+    options: dict[str, str] | None = None,
 ) -> bytes:
-    """A video in any container and codec of PyAV."""
+    """A video in any container and codec of PyAV; ``options`` are the container's."""
     sink = BytesIO()
-    with av.open(sink, "w", format=container_format) as container:
+    with av.open(sink, "w", format=container_format, options=options or {}) as container:
         stream = container.add_stream(codec, rate=rate)
         stream.width, stream.height, stream.pix_fmt = width, height, pixel_format
         for index in range(frames):

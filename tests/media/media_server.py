@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import http.server
 import os
+import queue
 import re
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import httpx
 
 ROOT = Path(__file__).parents[2]
 CHAT = "/v1/chat/completions"
+MODELS = {"Qwen2-VL": "qwen2_vl", "Qwen2-Audio": "qwen2_audio", "Qwen3-VL": "qwen3_vl", "InternVL": "internvl"}
+"""The documents' names of models and two more, and what stands for them."""
+ClientOf = Callable[[str], httpx.Client]
 _TIME_S = 180.0
 
 
@@ -90,3 +95,38 @@ def media_host(folder: Path) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextlib.contextmanager
+def hanging_host() -> Iterator[HangingHost]:
+    """A host that begins an answer and never ends it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        host = HangingHost(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        thread = threading.Thread(target=host.serve, args=(listening,), daemon=True)
+        thread.start()
+        yield host
+
+
+class HangingHost:
+    """Tells when somebody has asked, and when that one has gone."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.asked: queue.Queue[None] = queue.Queue()
+        self.left: queue.Queue[None] = queue.Queue()
+
+    def serve(self, listening: socket.socket) -> None:
+        """Serve one after the other until the listener closes."""
+        with contextlib.suppress(OSError):
+            while True:
+                link, _ = listening.accept()
+                threading.Thread(target=self._hang, args=(link,), daemon=True).start()
+
+    def _hang(self, link: socket.socket) -> None:
+        with link, contextlib.suppress(OSError):
+            link.recv(65536)
+            link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n\x89PNG")
+            self.asked.put(None)
+            while link.recv(65536):
+                pass
+        self.left.put(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from handlers.media.limits import MediaLimits
 from handlers.media.parts import MediaPart
 from handlers.media.sources import MediaSources
 from handlers.media.spool import Spool, Spools
+
+NO_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Knows no CA. The system's, which take long to read, are asked where a test says None."""
 
 
 @dataclass
@@ -57,7 +61,7 @@ async def world(
     scripts: dict[str, Script] | None = None,
     *,
     tls: Any = None,
-    client_tls: Any = None,
+    client_tls: ssl.SSLContext | None = NO_TRUST,
     names: Any = None,
     dead: frozenset[str] = frozenset(),
     **limits: Any,

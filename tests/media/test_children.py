@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from engine.multimodal.features import content_hash, save_features
 from handlers.media import worker
 from handlers.media.child import Children
 from tests.media.files import saved
@@ -118,3 +120,12 @@ def test_a_picture_that_needs_more_memory_than_there_is_says_so(tmp_path: Path) 
         return worker.answer(None, request)
 
     assert Children(within_little).ask(job, 60.0) == {"memory": True}
+
+
+def test_the_hash_of_an_answer_is_that_of_what_was_written(tmp_path: Path) -> None:
+    """Whatever the child says: other requests get what was encoded for the same hash."""
+    features = {"pixel_values": torch.ones(2, 3)}
+    save_features(tmp_path / "features", features)
+    request = {"kind": "image", "features": str(tmp_path / "features")}
+    given = worker.hashed({"tokens": 1, "hash": "00"}, request)
+    assert given == {"tokens": 1, "hash": content_hash("image", features).hex()}

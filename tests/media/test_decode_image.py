@@ -13,6 +13,8 @@ from PIL import Image
 from engine.multimodal.torchvision_import import import_torchvision
 from handlers.media.decode_image import decode_image
 from handlers.media.faults import MediaFault
+from handlers.media.jpeg_scans import scans_of
+from tests.media.file_attacks import jpeg_of_scans
 from tests.media.files import image_file, picture, saved
 
 NAMES = {"png": "PNG", "jpg": "JPEG"}
@@ -87,6 +89,31 @@ def test_as_many_pixels_as_allowed_are_taken(tmp_path: Path) -> None:
     assert decode_image(path, "PNG", 64 * 48).size == (64, 48)
     with pytest.raises(MediaFault, match="has 64 x 48 = 3072 pixels; at most 3071 are allowed"):
         decode_image(path, "PNG", 64 * 48 - 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "scans"),
+    [
+        (image_file("jpg"), 1),
+        (image_file("jpg", progressive=True), 10),
+        (image_file("jpg", mode="CMYK", progressive=True), 18),
+        (image_file("jpg") + image_file("jpg"), 1),
+        (saved(picture(), "MPO", **SECOND_PICTURE), 1),
+        (image_file("jpg", exif=b"Exif\0\0\xff\xda\xff\xda"), 1),
+    ],
+)
+def test_scans_are_those_of_the_first_picture(data: bytes, scans: int) -> None:
+    """Not what looks like one in a segment or behind the picture."""
+    assert scans_of(data) == scans
+
+
+def test_a_small_picture_may_have_more_scans_than_a_large_one(tmp_path: Path) -> None:
+    """What counts is the work."""
+    path = tmp_path / "picture"
+    path.write_bytes(jpeg_of_scans(64, 200))
+    assert decode_image(path, "JPEG", 1 << 20).size == (64, 64)
+    with pytest.raises(MediaFault, match="is a JPEG of 206 scans of 4096 pixels; at most 32 are allowed"):
+        decode_image(path, "JPEG", 4096)
 
 
 @pytest.mark.parametrize("suffix", NAMES)

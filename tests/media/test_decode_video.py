@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from engine.multimodal.torchvision_import import import_torchvision
 from handlers.media.decode_video import Clip, chosen_frames, survey
 from handlers.media.faults import MediaFault
-from tests.media.files import VIDEOS, pixels, video_file
+from tests.media.files import VIDEOS, encoded_video, pixels, video_file
 
 FORMATS = {"mp4": "MP4", "avi": "AVI", "wmv": "WMV"}
 WHOLE = {suffix: video_file(suffix, frames=12) for suffix in VIDEOS}
+FRAGMENTED = {"movflags": "frag_keyframe+empty_moov"}
 
 
 def decoded(path: Path, suffix: str, indices: list[int]) -> NDArray[np.uint8]:
@@ -31,22 +32,42 @@ def difference(found: NDArray[np.uint8], expected: NDArray[np.uint8]) -> float:
     return float(np.abs(found.astype(int) - expected.astype(int)).mean())
 
 
-@pytest.mark.parametrize("suffix", ["mp4", "avi"])
-def test_frames_are_those_of_transformers(suffix: str, tmp_path: Path) -> None:
-    """Of its loader by PyAV, bit for bit."""
+@pytest.mark.parametrize(
+    ("suffix", "data"),
+    [
+        ("mp4", WHOLE["mp4"]),
+        ("mp4", encoded_video("mp4", "libx265", frames=12, pixel_format="yuv420p10le")),
+        ("mp4", encoded_video("mp4", "libx264", frames=12, options=FRAGMENTED)),
+        ("avi", WHOLE["avi"]),
+        ("avi", encoded_video("avi", "libx264", frames=12)),
+        ("avi", encoded_video("avi", "mjpeg", frames=12, pixel_format="yuvj420p")),
+        ("wmv", WHOLE["wmv"]),
+    ],
+    ids=["mp4", "hevc of 10 bits", "fragments", "avi", "avi h264", "avi mjpeg", "wmv"],
+)
+def test_frames_are_those_of_transformers(suffix: str, data: bytes, tmp_path: Path) -> None:
+    """Of its loader by PyAV, bit for bit, when it is told which: it knows no number of frames of some."""
     import_torchvision()
     from transformers.video_utils import load_video
 
     path = tmp_path / "video"
-    path.write_bytes(WHOLE[suffix])
+    path.write_bytes(data)
     chosen = np.array([0, 5, 11])
     expected, _ = load_video(str(path), backend="pyav", sample_indices_fn=lambda metadata, **_: chosen)
     assert np.array_equal(decoded(path, suffix, chosen.tolist()), expected)
 
 
+def test_a_video_of_one_frame_needs_no_rate(tmp_path: Path) -> None:
+    """A WMV tells it by the times of two."""
+    path = tmp_path / "video"
+    path.write_bytes(video_file("wmv", frames=1))
+    assert survey(path, "WMV", 10_000, 10.0) == Clip(1, 1.0)
+    assert decoded(path, "wmv", [0]).shape == (1, 48, 64, 3)
+
+
 @pytest.mark.parametrize("suffix", VIDEOS)
 def test_chosen_frames_show_what_was_filmed(suffix: str, tmp_path: Path) -> None:
-    """Frame k is the k-th: also of WMV, whose header names no number and which transformers' loader cannot read."""
+    """Frame k is the k-th, also of WMV, whose header names no number of frames."""
     path = tmp_path / "video"
     path.write_bytes(WHOLE[suffix])
     chosen = [0, 3, 11]
@@ -75,6 +96,20 @@ def test_frames_are_turned_as_the_container_asks(degrees: int, quarters: int, tm
     path = tmp_path / "video"
     path.write_bytes(sink.getvalue())
     assert difference(decoded(path, "mp4", [0])[0], np.rot90(pixels(), quarters)) < 8
+
+
+def test_a_title_in_any_encoding_does_no_harm(tmp_path: Path) -> None:
+    """Tools in China write GBK into AVI files; the title is not looked at."""
+    sink = BytesIO()
+    with av.open(sink, "w", format="avi") as container:
+        stream = container.add_stream("mpeg4", rate=8)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        container.metadata["title"] = "PLACE"
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels(), format="rgb24")))
+        container.mux(stream.encode(None))
+    path = tmp_path / "video"
+    path.write_bytes(sink.getvalue().replace(b"PLACE", "视频".encode("gbk") + b"\0"))
+    assert decoded(path, "avi", [0]).shape == (1, 48, 64, 3)
 
 
 def test_a_few_frames_that_are_missing_at_the_end_show_the_last(tmp_path: Path) -> None:

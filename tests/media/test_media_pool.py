@@ -120,7 +120,7 @@ async def test_every_container_of_video_is_taken(suffix: str, served: Served) ->
 async def test_what_is_prepared_lies_in_the_spool_for_this_user_only(served: Served) -> None:
     """Others may not read what clients send."""
     prepared = await served.prepare("image", image_file())
-    assert Path(prepared.features).parent == served.spool.folder
+    assert Path(prepared.features).is_relative_to(served.spool.folder)
     assert os.stat(prepared.features).st_mode & 0o777 == 0o600
 
 

@@ -326,6 +326,22 @@ async def test_reading_media_counts_to_the_time_until_the_first_token(world: Wor
     assert (world.given_up, world.spools[0].closed) == (1, 1)
 
 
+async def test_a_request_that_is_stopped_reads_no_further(world: World) -> None:
+    """Its client gets what there is, an empty answer, and waits for no source."""
+    world.held = asyncio.Event()
+    service, _ = media_service(world)
+    async with started(service) as client:
+        asking = asyncio.create_task(client.post(CHAT, json=asked(image("a.png")), headers={"req-id": "mine"}))
+        await world.asked.wait()
+        stopped = await client.post("/v2/models/m/stopInfer", json={"id": "mine"})
+        answer = await asking
+
+    assert (stopped.status_code, answer.status_code) == (200, 200)
+    (choice,) = answer.json()["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("", "stop")
+    assert (world.given_up, world.spools[0].closed) == (1, 1)
+
+
 async def test_a_server_that_stops_gives_up_what_it_reads(world: World) -> None:
     """It could not be submitted any more: the client is told at once."""
     world.held = asyncio.Event()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from attacks import ATTACKS, Attack
 from hostile_server import OTHER_PUBLIC, Network, running
+from source_world import NO_TRUST
 
 from handlers.errors import Problem
 from handlers.media.limits import MediaLimits
@@ -55,7 +56,7 @@ async def test_an_attack_is_refused(attack: Attack, folder: Path, tmp_path: Path
     spools = Spools(limits)
     spool = spools.open()
     async with running(network):
-        sources = MediaSources(limits, resolver=network.resolve, connector=network.connect)
+        sources = MediaSources(limits, resolver=network.resolve, connector=network.connect, tls=NO_TRUST)
         with pytest.raises(Problem) as caught:
             await sources.files([part], spool)
         if network.connected and not network.dead & set(network.connected):

@@ -237,8 +237,8 @@ async def test_https_of_an_unknown_ca_is_refused(
     tmp_path: Path, ca: tuple[Authority, ssl.SSLContext, ssl.SSLContext]
 ) -> None:
     """And nothing is sent."""
-    async with world(tmp_path, {"/a.png": whole(DATA)}, tls=ca[1], names=LOCALHOST, domains=("localhost",),
-                     private_networks=LOOPBACK) as here:  # fmt: skip
+    async with world(tmp_path, {"/a.png": whole(DATA)}, tls=ca[1], client_tls=None, names=LOCALHOST,
+                     domains=("localhost",), private_networks=LOOPBACK) as here:  # fmt: skip
         with pytest.raises(Problem, match=r"no TLS could be agreed on: (unable to get local issuer|self-signed)"):
             await here.bytes_of("https://localhost/a.png")
         assert here.network.heads == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,19 @@ def test_a_closed_spool_is_gone_and_others_stay(tmp_path: Path) -> None:
     first.close()
     first.close()
     assert (first.folder.exists(), kept.exists()) == (False, True)
+
+
+def test_a_large_spool_is_removed_by_a_thread(tmp_path: Path) -> None:
+    """So that nothing else waits for the disk."""
+    made = spools(tmp_path)
+    spool = made.open()
+    (spool.new_folder() / "features").touch()
+    os.truncate(spool.folder / "1" / "features", 10**9)
+    spool.close()
+    for thread in threading.enumerate():
+        if thread.name == "media-spool":
+            thread.join()
+    assert not spool.folder.exists()
 
 
 def test_the_end_of_the_process_s_spools_leaves_nothing(tmp_path: Path) -> None:
@@ -149,6 +164,18 @@ def test_a_folder_that_another_start_took_for_left_is_made_anew(
     made = spools(tmp_path)
     assert made.open().new_file().exists()
     assert made.folder not in removed
+
+
+def test_a_disk_without_locks_is_an_error_of_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing is left on it."""
+
+    def no_locks(_: int, __: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(OSError, match="No locks available"):
+        spools(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_the_start(tmp_path: Path) -> None:

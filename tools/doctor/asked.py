@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path, PurePosixPath
 
 from handlers.config_file import ConfigError, ConfigFile, read_config
@@ -18,7 +19,7 @@ def visible(patient: Patient) -> str | Fault:
     if not written:
         return f"all {count}" if count > 1 else "the only one"
     parts = [part.strip() for part in written.split(",")]
-    wrong = [part for part in parts if not part.isdigit() or int(part) >= count]
+    wrong = [part for part in parts if not re.fullmatch("[0-9]{1,5}", part) or int(part) >= count]
     twice = [part for place, part in enumerate(parts) if part in parts[:place]]
     if wrong or twice:
         allowed = "0" if count == 1 else f"numbers from 0 to {count - 1}, each once, with commas between"
@@ -94,7 +95,10 @@ def weights(patient: Patient) -> str | Fault | NotSeen:
 def user_may(patient: Patient, place: Path) -> bool:
     """Whether the server's user may read a file, or a folder and what is in it."""
     user = patient.commands.user()
-    return user is None or user.may(place.stat(), "rx" if place.is_dir() else "r")
+    try:
+        return user is None or user.may(place.stat(), "rx" if place.is_dir() else "r")
+    except OSError:
+        return True  # a link to nothing, which is no part of the weights
 
 
 def _weights_folder(patient: Patient, file: ConfigFile) -> Path | None:

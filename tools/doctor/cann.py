@@ -45,12 +45,18 @@ def folders(patient: Patient) -> str | Fault:
     home, opp = patient.variable("ASCEND_HOME_PATH"), patient.variable("ASCEND_OPP_PATH")
     wanted = {home: "ASCEND_HOME_PATH", **{f"{home}/{name}": "a part of CANN" for name in _FOLDERS}}
     wanted[opp] = "ASCEND_OPP_PATH"
+    user = patient.commands.user()
     for folder, meaning in wanted.items():
         if not patient.machine.exists(folder):
             return Fault(
-                f"there is no folder {folder} ({meaning}).",
+                f"there is no folder {folder} ({meaning}) that can be seen.",
                 f"install all of CANN {_advised(patient)}, toolkit and operators, or `source` the set_env.sh of "
                 "the one that is installed.",
+            )
+        if user is not None and not user.may(patient.machine.path(folder).stat(), "rx"):
+            return Fault(
+                f"user {user.uid} may not read {folder} ({meaning}).",
+                "let others read it (`chmod -R o+rX`), as CANN's installer does with --install-for-all.",
             )
     return home
 

@@ -27,7 +27,7 @@ def cards(patient: Patient) -> str | Fault:
                 "firmware and restart the machine. Without a card, --device cpu runs the model on the CPU."
             )
         return Fault("there is no device node of a card (/dev/davinci0 and so on).", remedy)
-    return ", ".join(f"/dev/davinci{number}" for number in patient.cards)
+    return ", ".join(f"/dev/{name}" for name in patient.cards)
 
 
 def managers(patient: Patient) -> str | Fault:
@@ -50,7 +50,7 @@ def permissions(patient: Patient) -> str | Fault | NotSeen:
     user = patient.commands.user()
     if user is None:
         return NotSeen("it is not known who would run the server (--said has no id)")
-    names = [f"davinci{number}" for number in patient.cards] + list(MANAGERS)
+    names = [*patient.cards, *MANAGERS]
     for name in names:
         found = patient.machine.path(f"/dev/{name}").stat()
         if user.may(found, "rw"):

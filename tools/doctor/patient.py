@@ -16,7 +16,8 @@ from tools.doctor.smi import Chip
 DRIVER_HOME: Final = "/usr/local/Ascend"
 """Where the driver is installed, unless its own note says otherwise."""
 INSTALL_NOTE: Final = "/etc/ascend_install.info"
-_CARD: Final = re.compile(r"davinci(\d+)")
+_CARD: Final = re.compile(r"v?davinci(\d+)")
+"""A part of a card (vNPU) has a node that begins with v."""
 
 
 class Patient:
@@ -44,10 +45,10 @@ class Patient:
         return (self.environment or {}).get(name, "")
 
     @cached_property
-    def cards(self) -> list[int]:
-        """Numbers of the device nodes."""
+    def cards(self) -> list[str]:
+        """Names of their device nodes, in the order of their numbers."""
         found = (_CARD.fullmatch(name) for name in self.machine.names("/dev"))
-        return sorted(int(card[1]) for card in found if card is not None)
+        return [card[0] for card in sorted((card for card in found if card is not None), key=lambda card: int(card[1]))]
 
     @cached_property
     def install_note(self) -> dict[str, str]:
@@ -61,10 +62,9 @@ class Patient:
 
     @cached_property
     def visible(self) -> list[int]:
-        """Which cards, counted from 0, a process sees as npu:0, npu:1 and so on."""
+        """Which cards, counted from 0, a process sees as npu:0 and so on; asked once the variable was looked at."""
         written = self.variable("ASCEND_RT_VISIBLE_DEVICES")
-        numbers = [part.strip() for part in written.split(",")] if written else []
-        return [int(number) for number in numbers if number.isdigit()] if numbers else list(range(len(self.cards)))
+        return [int(part) for part in written.split(",")] if written else list(range(len(self.cards)))
 
     @property
     def device_sets(self) -> list[list[int]]:

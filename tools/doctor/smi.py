@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_CARD: Final = re.compile(r"(\d+)\s+(\S+)$")
+_CARD: Final = re.compile(r"(\d{1,9})\s+(\S+)$")
 _BUS: Final = re.compile(r"NA$|[0-9A-Fa-f]{4}:")
-_USAGE: Final = re.compile(r"(\d+)\s*/\s*(\d+)")
+_USAGE: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
 _COLUMNS: Final = 3
 """Of the table of cards; the one of processes has more."""
 

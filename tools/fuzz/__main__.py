@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.native.variants import NativeUnavailable
+from engine.without_torchvision import leave_out_torchvision
 from tools.fuzz import sanitised
 
 
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fuzz(given: argparse.Namespace) -> int:
+    leave_out_torchvision()  # what it throws while it is imported ends a process under the sanitiser
     # Only now, since they are slow to import under the sanitiser.
     from engine.loader import cpu_flags
     from engine.native.build import with_library

@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from engine.multimodal.features import Features
+from engine.multimodal.features import Features, on_device
 from engine.multimodal.text_part import TextPart
 from engine.types import MediaKind
 
@@ -39,11 +39,12 @@ class InternVLEncoder:
     def encode(self, kind: MediaKind, features: Features) -> Tensor:
         """See ``MediaEncoder.encode``. Tile by tile, so that the model can be stopped within an image of many."""
         table = self._whole.get_input_embeddings()
-        ids = features["item_ids"].to(table.weight.device)  # [tokens]
+        placed = on_device(features, table.weight.device)
+        ids = placed["item_ids"]  # [tokens]
         embeddings: Tensor = table(ids)  # [tokens, hidden]
         tiles = [
-            self._whole.model.get_image_features(tile[None].to(table.weight.device), return_dict=True).pooler_output[0]
-            for tile in features["pixel_values"]
+            self._whole.model.get_image_features(tile[None], return_dict=True).pooler_output[0]
+            for tile in placed["pixel_values"]
         ]
         embeddings[ids == self._context_id] = torch.cat(tiles).to(embeddings.dtype)
         return embeddings

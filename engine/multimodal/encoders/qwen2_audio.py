@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers.masking_utils import create_bidirectional_mask
 
-from engine.multimodal.features import Features
+from engine.multimodal.features import Features, on_device
 from engine.multimodal.text_part import TextPart
 from engine.types import MediaKind
 
@@ -35,13 +35,13 @@ class Qwen2AudioEncoder:
     def encode(self, kind: MediaKind, features: Features) -> Tensor:
         """See ``MediaEncoder.encode``."""
         tower = self._whole.model.audio_tower
-        convolved, tokens = tower._get_feat_extract_output_lengths(features[_HEARD].sum(-1))  # [1], [1]
-        heard = torch.arange(tower.config.max_source_positions)[None] < convolved[:, None]  # [1, frames after conv2]
+        placed = on_device(features, tower.device)
+        convolved, tokens = tower._get_feat_extract_output_lengths(placed[_HEARD].sum(-1))  # [1], [1]
+        frames = torch.arange(tower.config.max_source_positions, device=tower.device)  # after both convolutions
+        heard = frames[None] < convolved[:, None]  # [1, frames]
         shape = torch.empty(*heard.shape, 1, dtype=tower.dtype, device=tower.device)
-        mask = create_bidirectional_mask(
-            config=tower.config, inputs_embeds=shape, attention_mask=heard.long().to(tower.device)
-        )
-        hidden = tower(features[_SPECTROGRAM], attention_mask=mask).last_hidden_state  # [1, all tokens, d_model]
+        mask = create_bidirectional_mask(config=tower.config, inputs_embeds=shape, attention_mask=heard.long())
+        hidden = tower(placed[_SPECTROGRAM], attention_mask=mask).last_hidden_state  # [1, all tokens, d_model]
         embeddings: Tensor = self._whole.model.multi_modal_projector(hidden)[0, : int(tokens[0])]
         return embeddings
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.multimodal.features import Features
+from engine.attention.encoder import ENCODER_ATTENTION, register_encoder_attention
+from engine.multimodal.features import Features, on_device
 from engine.multimodal.text_part import TextPart
 from engine.types import MediaKind
 
@@ -28,6 +29,8 @@ class Qwen2VLEncoder:
     def __init__(self, model: Any) -> None:
         """``model``: transformers' model for conditional generation."""
         self._whole = model
+        register_encoder_attention()
+        model.model.visual.set_attn_implementation(ENCODER_ATTENTION)
         config = model.config
         self.token_ids: Mapping[MediaKind, int] = {"image": config.image_token_id, "video": config.video_token_id}
         self.width: int = model.config.text_config.hidden_size
@@ -39,15 +42,17 @@ class Qwen2VLEncoder:
 
     def encode(self, kind: MediaKind, features: Features) -> Tensor:
         """See ``MediaEncoder.encode``."""
-        pixels, grid = features[_PIXELS[kind]], features[_GRIDS[kind]]
         model = self._whole.model
+        placed = on_device(features, model.device)
+        pixels, grid = placed[_PIXELS[kind]], placed[_GRIDS[kind]]
         of_kind = model.get_image_features if kind == "image" else model.get_video_features
         return torch.cat(of_kind(pixels, grid, return_dict=True).pooler_output)
 
     def stops(self, kind: MediaKind) -> Sequence[nn.Module]:
-        """See ``MediaEncoder.stops``: every linear layer, and the attention between two of them."""
+        """See ``MediaEncoder.stops``: the patches' embedding, every linear layer, and attention."""
         visual = self._whole.model.visual
-        return [module for module in visual.modules() if type(module) is nn.Linear]
+        attention = {id(block.attn) for block in visual.blocks}
+        return [each for each in visual.modules() if isinstance(each, nn.Conv3d | nn.Linear) or id(each) in attention]
 
     def positions(self, kind: MediaKind, features: Features) -> tuple[Tensor, int]:
         """See ``MediaEncoder.positions``: what transformers' rule says of the item and one token of text behind it."""

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from engine.multimodal.features import Features
+from engine.attention.encoder import ENCODER_ATTENTION, register_encoder_attention
+from engine.multimodal.features import Features, on_device
 from engine.multimodal.text_part import TextPart
 from engine.types import MediaKind
 
@@ -48,6 +49,8 @@ class Qwen3VLEncoder:
     def __init__(self, model: Any) -> None:
         """``model``: transformers' model for conditional generation."""
         self._whole = model
+        register_encoder_attention()
+        model.model.visual.set_attn_implementation(ENCODER_ATTENTION)
         config = model.config
         self.token_ids: Mapping[MediaKind, int] = {"image": config.image_token_id, "video": config.video_token_id}
         self.width = config.text_config.hidden_size * (1 + len(config.vision_config.deepstack_visual_indexes))
@@ -60,26 +63,30 @@ class Qwen3VLEncoder:
         """See ``MediaEncoder.encode``: of each token what it is, then what the first layers add."""
         model = self._whole.model
         of_kind = model.get_image_features if kind == "image" else model.get_video_features
-        found = of_kind(features[_PIXELS[kind]], features[_GRIDS[kind]], return_dict=True)
+        placed = on_device(features, model.device)
+        found = of_kind(placed[_PIXELS[kind]], placed[_GRIDS[kind]], return_dict=True)
         views = [found.pooler_output, *found.deepstack_features]  # of each a tuple with one [embeddings, hidden]
         wide = torch.cat([torch.cat(tuple(view)) for view in views], dim=-1)  # [embeddings, width]
-        ids = features.get(_IDS)
+        ids = placed.get(_IDS)
         if ids is None:
             return wide
-        text = model.get_input_embeddings()(ids.to(wide.device)).to(wide.dtype)  # [tokens, hidden]
+        text = model.get_input_embeddings()(ids).to(wide.dtype)  # [tokens, hidden]
         embeddings = pad(text, (0, self.width - text.shape[-1]))
         embeddings[ids == self.token_ids[kind]] = wide
         return embeddings
 
     def stops(self, kind: MediaKind) -> Sequence[nn.Module]:
-        """See ``MediaEncoder.stops``: every linear layer, with those of a layer's view behind the layer."""
+        """See ``MediaEncoder.stops``: the patches' embedding, every linear layer, with those of a layer's view behind
+        the layer, and attention."""
         visual = self._whole.model.visual
-        modules: list[nn.Module] = []
+        modules: list[nn.Module] = [*visual.patch_embed.modules()]
         for layer, block in enumerate(visual.blocks):
             modules += block.modules()
             if layer in visual.deepstack_visual_indexes:
                 modules += visual.deepstack_merger_list[visual.deepstack_visual_indexes.index(layer)].modules()
-        return [module for module in (*modules, *visual.merger.modules()) if type(module) is nn.Linear]
+        modules += visual.merger.modules()
+        attention = {id(block.attn) for block in visual.blocks}
+        return [each for each in modules if isinstance(each, nn.Conv3d | nn.Linear) or id(each) in attention]
 
     def positions(self, kind: MediaKind, features: Features) -> tuple[Tensor, int]:
         """See ``MediaEncoder.positions``: what transformers' rule says of the item and one token of text behind it."""

@@ -28,6 +28,7 @@ class Qwen3VLInputs(Qwen2VLInputs):
         from transformers import AutoProcessor
 
         self._processor: Any = AutoProcessor.from_pretrained(folder, local_files_only=True)
+        self._processor.video_processor = self._videos
 
     def video(
         self, pixels: Iterable[NDArray[np.uint8]], indices: Sequence[int], frames: int, frames_per_s: float
@@ -37,11 +38,15 @@ class Qwen3VLInputs(Qwen2VLInputs):
             raise ValueError(f"it has {len(indices)} frame, and the model looks at {self._videos.temporal_patch_size}")
         from transformers.video_utils import VideoMetadata
 
-        features = dict(super().video(pixels, indices, frames, frames_per_s).features)
+        resized = torch.stack([self._resized(torch.from_numpy(frame), len(indices)) for frame in pixels])
         metadata = VideoMetadata(total_num_frames=frames, fps=frames_per_s, frames_indices=list(indices))
-        text = self._processor.replace_video_token(
-            {"video_grid_thw": features["video_grid_thw"], "video_metadata": [metadata]}, 0
+        made = self._processor(
+            text=[self._processor.video_token],
+            videos=[resized],
+            return_tensors="pt",
+            text_kwargs={"add_special_tokens": False, "padding": False},
+            videos_kwargs={"do_sample_frames": False, "do_resize": False, "video_metadata": [metadata]},
         )
-        ids = self._processor.tokenizer(text, add_special_tokens=False)["input_ids"]
-        features["item_ids"] = torch.tensor(ids, dtype=torch.int64)
-        return Prepared(len(ids), features)
+        ids = made["input_ids"][0]  # [tokens]
+        features = {name: made[name] for name in ("pixel_values_videos", "video_grid_thw")}
+        return Prepared(len(ids), {**features, "item_ids": ids})
