@@ -24,7 +24,7 @@ _DECODED = 4
 """Tokens of them that are run one by one."""
 _TOLERANCE = 1e-3
 """Largest error of a row in float32, as a part of the spread of its logits."""
-_TOLERANCE_HALF = 0.15
+TOLERANCE_HALF = 0.15
 """The same in half precision for the median row: single rows may differ more where an expert is chosen by a hair."""
 
 
@@ -119,7 +119,7 @@ def dense_logits(model: Any, tokens: list[int], vocab_size: int) -> Tensor:
 
 
 def check(
-    runner: ModelRunner, tokens: list[int], wanted: Tensor, dtype: torch.dtype, tolerance_half: float = _TOLERANCE_HALF
+    runner: ModelRunner, tokens: list[int], wanted: Tensor, dtype: torch.dtype, tolerance_half: float = TOLERANCE_HALF
 ) -> None:
     """Run the check's prompt packed, in pieces, one by one in company and after a copied page; compare the logits.
 
@@ -162,13 +162,18 @@ def check(
 
     rows = torch.tensor([row for row, _ in found])
     logits = torch.stack([row for _, row in found])  # [rows, vocab]
-    expected = wanted[rows]
-    spread = (expected - expected.mean(dim=-1, keepdim=True)).square().mean(dim=-1).sqrt().clamp_min(1e-6)
-    errors = (logits - expected).square().mean(dim=-1).sqrt() / spread  # [rows]
+    errors = row_errors(logits, wanted[rows])
     whole = dtype in (torch.float32, torch.float64)
     error = (errors.amax() if whole else errors.median()).item()
     if not error <= (_TOLERANCE if whole else tolerance_half):
         raise ModelMismatch(f"its packed logits differ from its dense ones by {error:.2g} of their spread.")
+
+
+def row_errors(found: Tensor, wanted: Tensor) -> Tensor:
+    """Root mean square difference of each row of logits as a part of the wanted row's spread: ``[rows, vocab]`` to
+    ``[rows]``."""
+    spread = (wanted - wanted.mean(dim=-1, keepdim=True)).square().mean(dim=-1).sqrt().clamp_min(1e-6)
+    return (found - wanted).square().mean(dim=-1).sqrt() / spread
 
 
 def _rows(runner: ModelRunner, plan: Plan) -> list[tuple[int, Tensor]]:

@@ -25,7 +25,7 @@ from engine.multimodal.rows import media_inputs
 from engine.npu import memory as npu_memory
 from engine.parallel.ranks import RankFailure
 from engine.plan import AdapterTensors, ModelRunner, Plan
-from engine.quantised.linear import compared_as
+from engine.quantised.check import check_limit
 from engine.sampling.selector import Selector, TorchSelector
 from engine.step_threads import StepThreads
 
@@ -190,11 +190,11 @@ def build(
     runner_of.refuse(loaded, page_size)
     seam.refuse_by_kind(model, loaded.info.max_position_embeddings)
     own_attention = model.config.get_text_config()._attn_implementation
-    compared = compared_as(model, model.dtype)
     tokens = seam.check_tokens(loaded.info.vocab_size, page_size, loaded.info.max_position_embeddings)
     try:
         with seam.narrow_windows(model):
             dense = seam.dense_logits(model, tokens, loaded.info.vocab_size)
+            limit = check_limit(model, tokens, dense)
         register()
         model.set_attn_implementation(ATTENTION_NAME)
         shapes = seam.layer_shapes(model)
@@ -206,7 +206,7 @@ def build(
         num_pages = least(num_pages)
         runner = runner_of(loaded, shapes, page_size=page_size, num_pages=num_pages)
         with seam.narrow_windows(model):
-            seam.check(runner, tokens, dense, compared)
+            seam.check(runner, tokens, dense, *limit)
         trial = seam.trial_plan(tokens)
         changeable = changeable_layers(model, lambda: runner.run(trial), len(trial.spans[0].token_ids))
     except (ModelMismatch, LoadError, RankFailure, RankLost):
@@ -219,7 +219,7 @@ def build(
         try:
             if replace_modules(model, lambda: runner.run(trial), runner.fused):
                 with seam.narrow_windows(model):
-                    seam.check(runner, tokens, dense, compared)
+                    seam.check(runner, tokens, dense, *limit)
         except RankLost:
             raise
         except Exception as error:

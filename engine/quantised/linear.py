@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from engine.quantised.arithmetic import int8_product
 
@@ -16,12 +20,17 @@ class Int8Linear(nn.Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
+        self.exact = False
+        """Whether activations stay as they are; see ``exact_activations``."""
         self.weight = _parameter((out_features, in_features), torch.int8)
         self.weight_scale = _parameter((out_features, 1), torch.float32)
         self.bias = _parameter((out_features,), torch.float32) if bias else None
 
     def forward(self, rows: Tensor) -> Tensor:
         """``[..., in_features]`` to ``[..., out_features]``."""
+        if self.exact:
+            weight = (self.weight * self.weight_scale).to(rows.dtype)
+            return functional.linear(rows, weight, None if self.bias is None else self.bias.to(rows.dtype))
         return int8_product(rows, self.weight.t(), self.weight_scale[:, 0], self.bias)
 
 
@@ -30,13 +39,17 @@ def is_quantised(module: nn.Module) -> bool:
     return any(isinstance(part, Int8Linear) for part in module.modules())
 
 
-def compared_as(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
-    """The dtype by whose rounding two ways to compute a module's output of ``dtype`` may differ.
-
-    In float32 the last bit of an activation may decide to which of two int8 numbers it is rounded, and these differ by
-    1/127 of the row's largest: as much as half precision leaves open.
-    """
-    return torch.bfloat16 if is_quantised(module) else dtype
+@contextmanager
+def exact_activations(model: nn.Module) -> Iterator[None]:
+    """Let these layers of a model multiply by activations as they are for a while: the same weights, as floats."""
+    layers = [part for part in model.modules() if isinstance(part, Int8Linear)]
+    for layer in layers:
+        layer.exact = True
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.exact = False
 
 
 def _parameter(shape: tuple[int, ...], dtype: torch.dtype) -> nn.Parameter:

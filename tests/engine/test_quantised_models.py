@@ -11,13 +11,15 @@ import torch
 from int8_models import build_clear, quantise, without_rounding
 from packed_play import Arrival, ids, play, request
 
+from engine import seam
 from engine.batching import BatchLimits
 from engine.forward import ModelMismatch
 from engine.fused.int8_products import Int8Product
 from engine.native.load import build_native
 from engine.packed_executor import PackedExecutor
 from engine.plan import Plan, Span
-from engine.quantised.linear import Int8Linear
+from engine.quantised.check import check_limit
+from engine.quantised.linear import Int8Linear, exact_activations
 from engine.quantised.norm import add_bias
 from engine.torch_runner import TorchRunner, build
 from tests.engine import families
@@ -118,6 +120,46 @@ def test_adapters_add_to_int8_layers() -> None:
     assert distance(wanted, plain) > 0.3
     assert distance(logits_of(runner, adapter), wanted) < BOUND
     assert distance(logits_of(runner), plain) < BOUND
+
+
+def test_a_replacement_with_other_scales_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each product is compared with the layers that it replaces."""
+    original = Int8Product.__init__
+
+    def wrong(product: Int8Product, layers: Any) -> None:
+        original(product, layers)
+        product.scales = product.scales * 1.2
+
+    monkeypatch.setattr(Int8Product, "__init__", wrong)
+    kinds = [type(part) for part in runner_of(quantise(families.build("llama"))).model.modules()]
+    assert sum(issubclass(kind, Int8Product) for kind in kinds) == 0
+    assert sum(issubclass(kind, Int8Linear) for kind in kinds) == 14
+
+
+def test_what_the_check_allows_is_measured() -> None:
+    """What int8 activations change of the logits, and half of it again; other models have the limit of their dtype."""
+    model = families.build("llama")
+    dense = seam.dense_logits(model, PROMPTS[0], families.VOCAB)
+    assert check_limit(model, PROMPTS[0], dense) == (torch.float32, seam.TOLERANCE_HALF)
+    quantised = quantise(model)
+    error = seam.row_errors(dense, seam.dense_logits(without_rounding(quantised), PROMPTS[0], families.VOCAB)).median()
+    far = dense + torch.randn(dense.shape, generator=torch.Generator().manual_seed(0)) * dense.std()
+    dtype, limit = check_limit(quantised, PROMPTS[0], far)
+    assert dtype == torch.bfloat16
+    assert error < 0.1
+    assert 1.4 < limit < 1.6
+
+
+def test_activations_may_stay_exact_for_a_while() -> None:
+    """Then the layers multiply as the same weights do as floats, and afterwards by int8 numbers again."""
+    model = quantise(families.build("qwen2"))
+    tokens = torch.tensor([PROMPTS[0]])
+    rounded = model(tokens).logits
+    with exact_activations(model):
+        exact = model(tokens).logits
+    torch.testing.assert_close(exact, without_rounding(model)(tokens).logits)
+    assert not torch.equal(exact, rounded)
+    assert torch.equal(model(tokens).logits, rounded)
 
 
 def test_a_layer_with_some_int8_parts_keeps_its_shape() -> None:
