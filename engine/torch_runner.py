@@ -220,8 +220,6 @@ def build(
             if replace_modules(model, lambda: runner.run(trial), runner.fused):
                 with seam.narrow_windows(model):
                     seam.check(runner, tokens, dense, *limit)
-        except RankLost:
-            raise
         except Exception as error:
             raise ReplacementMismatch(f"with replaced modules {_reason(error)}") from error
     runner.adapters = LoraLayers(model, changeable)
