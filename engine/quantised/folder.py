@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.quantised import compressed_tensors, modelslim
-from engine.quantised.stored import Int8Layer, all_zero, stored_tensors
+from engine.quantised.stored import Int8Layer, NotServed, all_zero, stored_tensors
 
 _USUAL_INDEX = "model.safetensors.index.json"
 _USUAL_FILE = "model.safetensors"
@@ -47,6 +47,9 @@ def read_quantised(folder: Path, config: Mapping[str, Any]) -> QuantisedFolder |
         layers = modelslim.layers_of(description, tensors)
         norms = frozenset(name.removesuffix(".bias") for name in tensors if name.endswith("norm.bias"))
         return QuantisedFolder("ModelSlim", weights, layers, norms, all_zero(tensors, ".weight_offset"))
+    if (kind := config.get("quantize")) and str(kind).lower() != "float":
+        wanted = f"{modelslim.DESCRIPTION}.json, which says of each layer how"
+        raise NotServed(f"config.json says quantize {kind!r}, and there is no {wanted}.")
     method = config.get("quantization_config")
     if isinstance(method, dict) and method.get("quant_method") == compressed_tensors.METHOD:
         weights = _usual(folder)

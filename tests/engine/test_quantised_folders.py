@@ -222,6 +222,47 @@ def test_a_weight_of_another_size_than_the_models_is_refused(model: Any, tmp_pat
     assert f"{FIRST}.weight is [32, 16], where the model has [32, 32]." in refusal(tmp_path)
 
 
+def test_a_description_must_be_there_once(model: Any, tmp_path: Path) -> None:
+    """Without it int8 numbers would be taken for weights."""
+    folder = tmp_path / "m"
+    write_modelslim(model, folder)
+    description = folder / "quant_model_description.json"
+    text = description.read_text()
+    description.unlink()
+    assert refusal(folder) == (
+        "The quantised weights of 'm' are not served: config.json says quantize 'w8a8_dynamic', and there is no "
+        "quant_model_description.json, which says of each layer how."
+    )
+    for kind in ("w8a8", "w8a8_dynamic"):
+        (folder / f"quant_model_description_{kind}.json").write_text(text)
+    assert (
+        "there are 2 descriptions (quant_model_description_w8a8.json, quant_model_description_w8a8_dynamic.json)"
+        in (refusal(folder))
+    )
+    description.write_text("[]")
+    assert "quant_model_description.json is not a JSON object." in refusal(folder)
+    description.write_text("{")
+    assert "quant_model_description.json is not JSON" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        ({}, "quant_model_weight.safetensors.index.json cannot be read, or has no weight_map."),
+        (
+            {"weight_map": {"a": "../other.safetensors"}},
+            "names '../other.safetensors', which is no file of the folder.",
+        ),
+        ({"weight_map": {"a": "gone.safetensors"}}, "gone.safetensors cannot be read"),
+    ],
+)
+def test_an_index_that_leads_nowhere_is_refused(model: Any, tmp_path: Path, index: dict[str, Any], reason: str) -> None:
+    """And no file beyond the folder is opened."""
+    write_modelslim(model, tmp_path)
+    (tmp_path / "quant_model_weight.safetensors.index.json").write_text(json.dumps(index))
+    assert reason in refusal(tmp_path)
+
+
 def test_quantised_experts_are_refused(tmp_path: Path) -> None:
     """They are no linear layers of their own in transformers."""
     model = families.build("qwen3_moe")
