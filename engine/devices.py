@@ -28,9 +28,7 @@ def find_device(name: str | None) -> torch.device:
     Raises:
         NoDevice: it is not there, or torch_npu cannot be used.
     """
-    if name is None:
-        others = "cuda" if torch.cuda.is_available() else "cpu"
-        name = "npu" if find_spec("torch_npu") is not None else others
+    name = name or _best_kind()
     kind, _, number = name.partition(":")
     if kind == "npu":
         _import_torch_npu()
@@ -41,6 +39,15 @@ def find_device(name: str | None) -> torch.device:
         raise NoDevice(f"{name!r} is no device that torch knows.") from error
 
 
+def device_of_rank(name: str | None, rank: int) -> str:
+    """The name of a rank's device, where ``name`` is the first one's: the ranks on CPUs have the same, others the next.
+
+    ``name`` is as in ``find_device``.
+    """
+    kind, _, first = (name or _best_kind()).partition(":")
+    return kind if kind == "cpu" else f"{kind}:{int(first or 0) + rank}"
+
+
 def runner_type(device: torch.device) -> Any:
     """The runner's class of a device; None for the CPU's own, and for devices that have none."""
     place = RUNNERS.get(device.type)
@@ -48,6 +55,11 @@ def runner_type(device: torch.device) -> Any:
         return None
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+def _best_kind() -> str:
+    others = "cuda" if torch.cuda.is_available() else "cpu"
+    return "npu" if find_spec("torch_npu") is not None else others
 
 
 def _import_torch_npu() -> None:

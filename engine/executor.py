@@ -13,6 +13,10 @@ NOT_FINITE = "The model computed logits that are not finite numbers, so no token
 """Why a request fails whose logits are no numbers."""
 
 
+class RankLost(Exception):
+    """A process that computes a part of the model is gone or out of step, so that the executor cannot go on at all."""
+
+
 @dataclass(slots=True)
 class RequestRound:
     """What one round did for one request."""

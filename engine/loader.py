@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMultimodalLM, GgufConfig
+from transformers.distributed import DistributedConfig
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
@@ -20,6 +21,7 @@ from engine.devices import NoDevice, find_device
 from engine.forward import ModelMismatch, SequenceForward, rope_switch
 from engine.loader_facts import POSITION_FIELDS
 from engine.multimodal.family import ENCODERS, MediaEncoder, encoder_of
+from engine.parallel import fit
 from engine.quantised.folder import read_quantised
 from engine.quantised.load import loading_options
 from engine.quantised.stored import NotServed
@@ -67,6 +69,7 @@ def load(
     device: str | None = None,
     trust_remote_code: bool = False,
     tried: bool = True,
+    ranks: int = 1,
 ) -> LoadedModel:
     """Load the model of a folder (safetensors, also in shards, or one GGUF file) or of a GGUF file.
 
@@ -80,6 +83,8 @@ def load(
         device: see :func:`engine.devices.find_device`.
         trust_remote_code: run model code from the folder.
         tried: after :func:`try_out`; who does without has to compare the model's logits in another way.
+        ranks: processes that share the model's weights out among them by transformers' own plan; each loads its part,
+            as a member of the default group of torch.distributed.
 
     Raises:
         LoadError: not a servable model.
@@ -101,11 +106,16 @@ def load(
         _refuse_own_code(name, folder, trust_remote_code, error)
         raise LoadError(f"The configuration of {name!r} cannot be read: {_reason(error)}") from error
     _refuse_other_kinds(name, config, trust_remote_code)
+    if ranks > 1:
+        _refuse_ranks(name, config, ranks, from_gguf=gguf_file is not None)
+        source["distributed_config"] = DistributedConfig(tp_size=ranks, tp_plan="auto")
     if gguf_file:
         source["quantization_config"] = GgufConfig(dequantize=True)
     else:
         source["use_safetensors"] = True
     quantised = None if gguf_file else _quantised(name, folder, config, source)
+    if quantised and ranks > 1:
+        raise LoadError(f"worldSize is {ranks}, and {name!r} is quantised; such models run on one device: worldSize 1.")
     # The bar that transformers draws on stderr while it reads weights has no place in a server's log.
     transformers_logging.disable_progress_bar()
     kind = AutoModelForMultimodalLM if config.model_type in ENCODERS else AutoModelForCausalLM
@@ -240,6 +250,23 @@ def _refuse_other_kinds(name: str, config: Any, trust_remote_code: bool) -> None
         known.update([classes] if isinstance(classes, str) else classes)
     if declared and not remote and not known.intersection(declared):
         raise LoadError(f"{name!r} is a {declared[0]}, which is not a causal language model.")
+
+
+def _refuse_ranks(name: str, config: Any, ranks: int, *, from_gguf: bool) -> None:
+    """Raise LoadError for models that so many ranks cannot share."""
+    refusal = fit.refusal(fit.heads_of(config.to_dict()), ranks, repr(name))
+    if refusal is not None:
+        raise LoadError(f"worldSize {refusal}.")
+    if from_gguf:
+        raise LoadError(f"worldSize is {ranks}, and {name!r} is a GGUF file, which runs on one device: worldSize 1.")
+    if config.model_type in ENCODERS:
+        raise LoadError(f"worldSize is {ranks}, and {name!r} takes media; such models run on one device: worldSize 1.")
+    plan = getattr(config.get_text_config(), "base_model_tp_plan", None) or {}
+    if not any("colwise" in style for style in plan.values()):
+        raise LoadError(
+            f"worldSize is {ranks}, and transformers has no plan by which ranks could share a {config.model_type}; it "
+            "runs on one device: worldSize 1."
+        )
 
 
 def _refuse_own_code(name: str, folder: Path, trust_remote_code: bool, error: Exception) -> None:

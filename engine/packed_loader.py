@@ -16,7 +16,7 @@ from engine.batching import BatchLimits
 from engine.executor import Executor
 from engine.forward import ModelMismatch
 from engine.grammar.compiler import GrammarCompiler
-from engine.loader import LoadedModel, load, try_out
+from engine.loader import LoadedModel, LoadError, load, try_out
 from engine.machine_memory import cache_bytes
 from engine.multimodal.desk import CACHE_BYTES, SLICE_S, MediaDesk
 from engine.native.load import attempt, build_native
@@ -26,6 +26,9 @@ from engine.native.variants import NativeUnavailable
 from engine.npu import memory as npu_memory
 from engine.pace import StepPace
 from engine.packed_executor import PackedExecutor
+from engine.parallel.leading_runner import LeadingRunner
+from engine.parallel.loading import load_part
+from engine.parallel.ranks import Followers
 from engine.plan import ModelRunner
 from engine.process import usable_cores
 from engine.runner import TorchExecutor
@@ -67,6 +70,7 @@ def load_executor(
     cpu_weights: CpuWeights = "bf16",
     native_cache: str | None = None,
     threads: int | None = None,
+    followers: Followers | None = None,
     encoder_slice_ms: float = 1000 * SLICE_S,
     encoder_cache_bytes: int = CACHE_BYTES,
     on_progress: Callable[[str], None] = lambda _: None,
@@ -93,6 +97,7 @@ def load_executor(
         cpu_weights: of the native step; int8 ones are refused where it does not run.
         native_cache: the folder that the native step's library is kept in once it is built; None takes the usual one.
         threads: of the native step; None takes one a core, since it makes way for busy neighbours by itself.
+        followers: the other ranks, where several share the model; it then runs on torch.
         encoder_slice_ms: how long answers wait for encoders of media between two steps.
         encoder_cache_bytes: of embeddings that are kept for later requests with the same media.
         on_progress: gets a sentence before something that takes seconds.
@@ -100,6 +105,7 @@ def load_executor(
 
     Raises:
         LoadError: not a servable model.
+        RankFailure, RankLost: see :func:`engine.parallel.loading.load_part`.
         NativeUnavailable, ModelMismatch: the native step was asked for by name, or int8 weights, and cannot be had.
     """
     limits = BatchLimits(
@@ -157,7 +163,27 @@ def load_executor(
         )
 
     runner: ModelRunner | LoadedModel
-    if deterministic:
+    if followers is not None:
+        asked = {"--cpu-step native": cpu_step == "native", "int8 weights": cpu_weights == "int8",
+                 "adapters": adapters, "--deterministic": deterministic}  # fmt: skip
+        for wish, there in asked.items():
+            if there:
+                raise LoadError(f"worldSize is {followers.size}, and {wish} cannot be had with more than 1.")
+        part = load_part(
+            followers,
+            Path(path),
+            dtype=dtype,
+            device=device,
+            trust_remote_code=trust_remote_code,
+            page_size=page_size,
+            memory_bytes=memory_bytes,
+            memory_share=memory_share,
+            memory_fraction=memory_fraction,
+        )
+        grammars = GrammarCompiler(lambda: tokenizer_from_folder(path), part.info)
+        warming.append((grammars, grammars.warm()))
+        runner = LeadingRunner(part, followers)
+    elif deterministic:
         loaded = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code, tried=False)
         found = first(loaded)
         if found is None:
@@ -213,7 +239,7 @@ def load_executor(
 
 def _soft_limit(runner: ModelRunner, limit: int | None) -> int | None:
     """How much of the pages may become used for the prefix cache's sake; None: all."""
-    if isinstance(runner, TorchRunner) and runner.model.device.type == "npu":
+    if runner.info.device.partition(":")[0] == "npu":
         return None  # pages on a card are taken from the start, whether they are used or not
     return cache_bytes(limit, runner.num_pages * runner.bytes_per_page)
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
-import multiprocessing
-import signal
-import socket
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from multiprocessing.context import SpawnProcess
 
 from engine.front_base import STOPPING, FrontBase
 from engine.link import EngineLink
 from engine.lora_book import AdapterBook
-from engine.process import EngineSpec, run_engine
+from engine.process import EngineSpec
+from engine.rank_processes import RankProcesses
 from engine.scheduler import Limits
 from engine.silence import HangLimits, Silence, cpu_seconds
 from engine.text.tokenizer import TextTokenizer
@@ -45,8 +42,6 @@ _GIVEN_UP = (
 )
 _KILLED = "did not answer any more and was killed"
 _NOT_STARTED = "The engine process could not be started."
-_END_S = 1.0
-"""What a process gets to end by itself once its socket is closed: its code then says why."""
 _REMINDED_S = 60.0
 """An engine that loads in silence is spoken of so often."""
 
@@ -62,9 +57,9 @@ class RestartPolicy:
 
 @dataclass(slots=True)
 class _Engine:
-    """One engine process."""
+    """One engine process, with those of its other ranks."""
 
-    process: SpawnProcess
+    processes: RankProcesses
     silence: Silence
     link: EngineLink | None = None
     info: ModelInfo | None = None
@@ -116,15 +111,20 @@ class ProcessFront(FrontBase):
         self._stop_grace_s = stop_grace_s
         self._deaths: deque[float] = deque()
         self._engine: _Engine | None = None
-        self._begun: tuple[SpawnProcess, socket.socket] | None = None
-        """A process that was started before the loop."""
+        self._begun: RankProcesses | None = None
+        """An engine that was started before the loop."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
         """Process id of the engine."""
-        return self._engine.process.pid if self._engine else None
+        return self._engine.processes.pids[0] if self._engine else None
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of all ranks of the engine; the first is ``pid``."""
+        return self._engine.processes.pids if self._engine else []
 
     def begin(self) -> None:
         """Start the engine process already, before there is a loop to ``start`` in: it loads meanwhile.
@@ -133,7 +133,7 @@ class ProcessFront(FrontBase):
             OSError: it cannot be started.
         """
         atexit.register(self._kill)
-        self._begun = self._spawn()
+        self._begun = RankProcesses(self._spec)
 
     async def start(self) -> None:
         """See ``Front.start``."""
@@ -153,15 +153,15 @@ class ProcessFront(FrontBase):
         if engine is not None:
             engine.over = True
             if engine.link is not None:
-                asyncio.get_running_loop().remove_reader(engine.process.sentinel)
+                engine.processes.unwatch()
                 engine.link.send(Quit())
-            await asyncio.to_thread(engine.process.join, self._stop_grace_s)
-            if engine.process.is_alive():
-                engine.process.kill()
-                await asyncio.to_thread(engine.process.join)
+            await asyncio.to_thread(engine.processes.join, self._stop_grace_s)
+            if engine.processes.alive:
+                engine.processes.kill()
+                await asyncio.to_thread(engine.processes.join)
             if engine.link is not None:
                 engine.link.close()
-            engine.process.close()
+            engine.processes.close()
         atexit.unregister(self._kill)
 
     def note_adapter(self, source: AdapterSource) -> None:
@@ -195,28 +195,17 @@ class ProcessFront(FrontBase):
         self._set_state("loading")
         begun, self._begun = self._begun, None
         try:
-            process, mine = begun if begun is not None else await asyncio.to_thread(self._spawn)
+            processes = begun if begun is not None else await asyncio.to_thread(RankProcesses, self._spec)
         except OSError:
             _log.exception("the engine process could not be started")
             self.lost = "other"
             self._set_state("down", _NOT_STARTED)
             return
-        engine = self._engine = _Engine(process, Silence(self._hang))
-        engine.link = EngineLink(mine, lambda message: self._on_message(engine, message), lambda: self._on_end(engine))
-        asyncio.get_running_loop().add_reader(process.sentinel, engine.link.end)
-
-    def _spawn(self) -> tuple[SpawnProcess, socket.socket]:
-        """A new engine process, and our end of the socket to it."""
-        mine, its = socket.socketpair()
-        process = multiprocessing.get_context("spawn").Process(target=run_engine, args=(its, self._spec), name="engine")
-        try:
-            process.start()
-        except OSError:
-            mine.close()
-            raise
-        finally:
-            its.close()
-        return process, mine
+        engine = self._engine = _Engine(processes, Silence(self._hang))
+        engine.link = EngineLink(
+            processes.socket, lambda message: self._on_message(engine, message), lambda: self._on_end(engine)
+        )
+        processes.watch(engine.link.end)
 
     def _send(self, command: EngineCommand) -> None:
         if self._engine is not None and self._engine.link is not None:
@@ -227,7 +216,7 @@ class ProcessFront(FrontBase):
         while True:
             await asyncio.sleep(self._hang.tick_s)
             engine = self._engine
-            if engine is None or engine.link is None or engine.process.pid is None:
+            if engine is None or engine.link is None:
                 continue
             loading = engine.info is None or bool(engine.awaited)
             stats = self.engine_stats
@@ -235,9 +224,9 @@ class ProcessFront(FrontBase):
             if not owes:
                 engine.asked = owes = True
                 self._send(Ping())
-            cpu_s = cpu_seconds(engine.process.pid) if owes else None
+            cpu_s, *others = [cpu_seconds(pid) if owes else None for pid in engine.processes.pids]
             measured = self.state != "loading"
-            if engine.silence.hangs(owes=owes, loading=loading, cpu_s=cpu_s, measured=measured):
+            if engine.silence.hangs(owes=owes, loading=loading, cpu_s=cpu_s, measured=measured, others_cpu_s=others):
                 _log.error("the engine process does not answer any more; it is killed")
                 engine.hung = True
                 engine.link.end()
@@ -300,13 +289,13 @@ class ProcessFront(FrontBase):
 
     def _on_end(self, engine: _Engine) -> None:
         """The process is gone, or its end of the socket is, which is as bad."""
-        asyncio.get_running_loop().remove_reader(engine.process.sentinel)
+        engine.processes.unwatch()
         if engine.over:
             return
         engine.over = True
         self._engine = None
         if engine.hung:
-            engine.process.kill()
+            engine.processes.kill()
         why = _HUNG if engine.hung else _ENDED
         self._fail_all("engine_down", why)
         if self.state != "draining":
@@ -315,15 +304,12 @@ class ProcessFront(FrontBase):
 
     async def _after_end(self, engine: _Engine) -> None:
         """Wait for the process's end, say how it came, and begin again unless that would help nothing."""
-        process = engine.process
-        await asyncio.to_thread(process.join, _END_S)
-        if process.is_alive():
-            process.kill()
-            await asyncio.to_thread(process.join)
-        ended = _KILLED if engine.hung else how_it_ended(process.exitcode or 0)
+        ended = await asyncio.to_thread(engine.processes.end)
+        if engine.hung:
+            ended = _KILLED
         if engine.load_failure is not None:
             ended = f"could not load: {engine.load_failure.sentence.rstrip('.')}"
-        process.close()
+        engine.processes.close()
         if self.state == "draining":
             return
         if engine.load_failure is not None and self.info is None:
@@ -353,18 +339,6 @@ class ProcessFront(FrontBase):
 
     def _kill(self) -> None:
         # At the interpreter's end, where nobody called ``stop``: multiprocessing would wait for the engine for ever.
-        process = self._engine.process if self._engine else self._begun[0] if self._begun else None
-        if process is not None and process.pid is not None:
-            process.kill()
-
-
-def how_it_ended(exit_code: int) -> str:
-    """What an exit code of ``multiprocessing`` says, as the end of a sentence."""
-    if exit_code >= 0:
-        return f"ended with exit code {exit_code}"
-    try:
-        name = signal.Signals(-exit_code).name
-    except ValueError:
-        name = f"signal {-exit_code}"
-    hint = " (as the system does when memory is short)" if -exit_code == signal.SIGKILL else ""
-    return f"was ended by {name}{hint}"
+        processes = self._engine.processes if self._engine else self._begun
+        if processes is not None:
+            processes.kill()

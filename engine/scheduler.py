@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.executor import Executor, RequestRound
+from engine.executor import Executor, RankLost, RequestRound
 from engine.stats import EngineStats
 from engine.types import GrammarError, Request, RequestFailure, StepOutput
 from engine.wire import Cancel, EngineCommand, RemoveChoice, Submit
@@ -152,6 +152,7 @@ class Scheduler:
 
         Raises:
             EngineBroken: the round failed, and the executor cannot go on.
+            RankLost: the same, and whose requests have failed is for the front to tell, which sees who ended.
         """
         outputs: list[StepOutput | RequestFailure] = [*self._refused]
         self._refused.clear()
@@ -163,6 +164,8 @@ class Scheduler:
                 return outputs
             start = self._clock_ns()
             rounds = self._executor.step()
+        except RankLost:
+            raise
         except Exception:
             _log.exception("a round failed")
             self._fail_running(outputs)
@@ -223,6 +226,8 @@ class Scheduler:
             del self._queue[place]
             try:
                 self._executor.add(head.request)
+            except RankLost:
+                raise
             except Exception:
                 _log.exception("a request was not admitted")
                 outputs.append(RequestFailure(head.request.request_id, "internal", ROUND_FAILED))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +50,7 @@ class Silence:
         self._heard = True
         self._silent_s = self._idle_s = 0.0
         self._expected_s = 0.0
-        self._cpu_s: float | None = None
+        self._cpu_s: tuple[float | None, ...] = ()
         self._cpu_began_s: float | None = None
         """Of the process, when the silence began."""
 
@@ -63,7 +64,15 @@ class Silence:
         """Seconds since the engine said something, so far as somebody looked and it owed a word."""
         return self._silent_s
 
-    def hangs(self, *, owes: bool, loading: bool, cpu_s: float | None, measured: bool = True) -> bool:
+    def hangs(
+        self,
+        *,
+        owes: bool,
+        loading: bool,
+        cpu_s: float | None,
+        measured: bool = True,
+        others_cpu_s: Sequence[float | None] = (),
+    ) -> bool:
         """One look, ``tick_s`` after the last one.
 
         Args:
@@ -71,8 +80,10 @@ class Silence:
             loading: its model is not there yet.
             cpu_s: processor time that its process has used; None: not known.
             measured: it has run a step, so that it can tell before the long ones.
+            others_cpu_s: of the processes that compute with it, step by step. One that stands still stops all, and who
+                waits for it may use a little time.
         """
-        before, self._cpu_s = self._cpu_s, cpu_s
+        before, self._cpu_s = self._cpu_s, (cpu_s, *others_cpu_s)
         if self._heard or not owes:
             self._heard = False
             self._silent_s = self._idle_s = 0.0
@@ -81,7 +92,8 @@ class Silence:
         tick_s = self._limits.tick_s
         self._silent_s += tick_s
         # A model that is read from a slow disk waits without computing.
-        if loading or cpu_s is None or cpu_s != before:
+        still = any(now is not None and now == then for now, then in zip(self._cpu_s, before, strict=False))
+        if loading or not still:
             self._idle_s = 0.0
         else:
             self._idle_s += tick_s

@@ -14,6 +14,7 @@ from engine import seam
 from engine.attention.cpu import CpuPool, CpuStep
 from engine.attention.registry import ATTENTION_NAME, LayerShape, register
 from engine.devices import runner_type
+from engine.executor import RankLost
 from engine.forward import ModelMismatch
 from engine.fused.replace import FusedKinds, replace_modules
 from engine.loader import LoadedModel, LoadError, load, try_out
@@ -22,6 +23,7 @@ from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
 from engine.multimodal.rows import media_inputs
 from engine.npu import memory as npu_memory
+from engine.parallel.ranks import RankFailure
 from engine.plan import AdapterTensors, ModelRunner, Plan
 from engine.quantised.check import check_limit
 from engine.sampling.selector import Selector, TorchSelector
@@ -162,6 +164,7 @@ def build(
     max_tokens: int | None = None,
     fuse: bool = True,
     kind: type[TorchRunner] | None = None,
+    least: Callable[[int], int] = lambda pages: pages,
 ) -> TorchRunner:
     """A runner over a loaded model, after it was compared with the model's own forward.
 
@@ -174,8 +177,10 @@ def build(
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         fuse: replace modules by faster ones that compute the same.
         kind: the runner of another device than a CPU.
+        least: gets how many pages there may be, and says how many there shall be.
 
     Raises:
+        RankFailure, RankLost: as ``least`` does.
         LoadError: the device has too little memory left for keys and values.
         ReplacementMismatch: the model is of no use any more and must be loaded again.
         ModelMismatch: the model does not fit, and why. Its attention is then its own again.
@@ -198,12 +203,13 @@ def build(
         num_pages = runner_of.pages(shapes, memory_bytes, memory_share, page_size, model.dtype)
         if max_tokens is not None:
             num_pages = min(num_pages, -(-max_tokens // page_size))
+        num_pages = least(num_pages)
         runner = runner_of(loaded, shapes, page_size=page_size, num_pages=num_pages)
         with seam.narrow_windows(model):
             seam.check(runner, tokens, dense, *limit)
         trial = seam.trial_plan(tokens)
         changeable = changeable_layers(model, lambda: runner.run(trial), len(trial.spans[0].token_ids))
-    except (ModelMismatch, LoadError):
+    except (ModelMismatch, LoadError, RankFailure, RankLost):
         model.set_attn_implementation(own_attention)
         raise
     except Exception as error:

@@ -932,7 +932,7 @@ class ModelEntry(ContractModel):
         Annotated[int, Integer(ge=1, le=1048576)] | None, NotNull(), Field(exclude_if=lambda v: v is None)
     ] = None
     """
-    Devices of the model.
+    Devices that share the model.
     """
 
     cpuMemSize: Annotated[

@@ -79,7 +79,7 @@ class DescriptionsHandler:
                 max_seq_len=limits.max_seq_len,
                 npu_mem_size=self._memory_gb,
                 cpu_mem_size=0,
-                world_size=1,
+                world_size=sizes.world_size,
                 model_weight_path=folder_name(self._service, model) or "",
                 model_instance_type=sizes.instance_type,
             )
@@ -124,7 +124,7 @@ class DescriptionsHandler:
                 maxSeqLen=limits.max_seq_len,
                 npuMemSize=self._memory_gb,
                 cpuMemSize=0,
-                worldSize=1,
+                worldSize=settings.engine.world_size,
                 maxOutputLen=_longest_answer(limits),
                 cacheBlockSize=settings.engine.cache_block_size,
             )

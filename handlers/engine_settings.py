@@ -20,5 +20,7 @@ class EngineSettings:
     """Tokens of a page of keys and values."""
     npu_mem_size: float | None = None
     """GB for keys and values; None: a share of what is free."""
+    world_size: int = 1
+    """Devices that share the model."""
     instance_type: Literal["Standard", "StandardMock"] = "Standard"
     """StandardMock: the text is made up."""

@@ -71,6 +71,13 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         help="what computes on a CPU: the native step where it can, only that, or torch",
     )
     add("--instances", type=_instances, default=1, metavar="N", help="engine processes that share the requests")
+    add(
+        "--world-size",
+        type=at_least_1,
+        default=1,
+        metavar="N",
+        help="devices that share the model, each with a process; on a CPU so many processes do, which is slower",
+    )
     add("--cpu-variant", metavar="NAME", help="the native step for avx512_bf16, avx512 or avx2; the best if absent")
     add(
         "--cpu-weights",

@@ -18,6 +18,7 @@ from engine.lora_book import AdapterBook
 from engine.machine_memory import fraction_bytes
 from engine.multi_front import MultiFront
 from engine.multimodal.family import INPUTS, model_type
+from engine.parallel.fit import refusal
 from engine.process import divided
 from engine.text.tokenizer import TextTokenizer, tokenizer_from_folder
 from engine.types import AdapterError
@@ -221,9 +222,13 @@ def _folder(given: argparse.Namespace) -> tuple[Path, int]:
 
     try:
         folder: Path = given.model or ensure_default_model(teller(given.log_form))
-        return folder.resolve(), weights_facts(folder).size_bytes
+        facts = weights_facts(folder)
     except (WeightsError, WeightsProblem) as error:
         raise CannotStart(exit_codes.WEIGHTS, f"mindspec: {error}") from None
+    why = refusal(facts.heads, given.world_size, folder.name)
+    if why is not None:
+        raise CannotStart(exit_codes.CONFIG, f"mindspec: worldSize {why}.")
+    return folder.resolve(), facts.size_bytes
 
 
 def _adapters(settings: Settings) -> AdapterBook:
@@ -243,7 +248,7 @@ def _fronts(
     fraction = None if memory_bytes is not None else given.npu_memory_fraction
     if fraction is not None and not on_npu(given.device):
         # Before the weights are read; a card's memory is asked in the engine process.
-        memory_bytes, fraction = fraction_bytes(fraction, size_bytes), None
+        memory_bytes, fraction = fraction_bytes(fraction, size_bytes) // settings.engine.world_size, None
     spec = EngineSpec(
         "engine.packed_loader:load_executor",
         {
@@ -272,6 +277,7 @@ def _fronts(
             "cpu_weights": given.cpu_weights,
         },
         threads=given.threads,
+        ranks=settings.engine.world_size,
         log_level=level_number(settings.logs.level),
         log_form=settings.logs.form,
         log_stream=settings.logs.stream,
@@ -301,7 +307,7 @@ def _devices(given: argparse.Namespace, instances: int, tell: Callable[[str], No
         )
         raise CannotStart(exit_codes.CONFIG, f"mindspec: {reason}")
     try:
-        return places(given.device, given.npu_device_ids, instances, os.environ)
+        return places(given.device, given.npu_device_ids, instances, os.environ, given.world_size)
     except NoPlace as error:
         raise CannotStart(exit_codes.CONFIG, f"mindspec: {error}") from None
 

@@ -13,6 +13,7 @@ from engine.attention.cpu import CpuStep
 from engine.attention.registry import LayerRules
 from engine.fused.int8_products import Int8Product, joined
 from engine.fused.products import Product
+from engine.parallel.shards import outputs
 from engine.quantised.norm import bias_of
 
 
@@ -84,8 +85,8 @@ class DecoderLayer(nn.Module):
         attention = layer.self_attn
         self.layer_idx: int = attention.layer_idx
         self.head_dim: int = attention.head_dim
-        self.heads = attention.q_proj.out_features // self.head_dim
-        self.kv_heads = attention.k_proj.out_features // self.head_dim
+        self.heads = outputs(attention.q_proj) // self.head_dim
+        self.kv_heads = outputs(attention.k_proj) // self.head_dim
         self.scale: float = attention.scaling
         window = getattr(attention, "sliding_window", None)
         if not hasattr(attention, "sliding_window") and "Mistral" in type(attention).__name__:

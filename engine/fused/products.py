@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from engine.lora_delta import Delta
+from engine.parallel.shards import local, sum_over_ranks
 
 _PACKED_FOR_ROWS = 16
 """The row count that oneDNN is told when it orders a weight; other counts run as fast."""
@@ -29,18 +30,21 @@ class Product(nn.Module):
     """``x @ weight.T + bias``, of one linear layer or of several that read the same rows.
 
     A product on oneDNN's order of the weight takes about half the time of ``functional.linear`` at few rows. Where
-    oneDNN cannot, it is a plain linear layer.
+    oneDNN cannot, it is a plain linear layer. Of weights that are shared out over ranks it has this rank's part, and it
+    makes the sum over the ranks where there is one.
     """
 
     def __init__(self, layers: Sequence[nn.Linear]) -> None:
         """The outputs of ``layers`` one after the other; their weights are copied."""
         super().__init__()
-        weights: list[Tensor] = [layer.weight.detach() for layer in layers]
+        weights: list[Tensor] = [local(layer.weight).detach() for layer in layers]
         weight = torch.cat(weights) if len(layers) > 1 else weights[0].contiguous()
         biases = [
-            weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach() for layer in layers
+            part.new_zeros(part.shape[0]) if layer.bias is None else local(layer.bias).detach()
+            for layer, part in zip(layers, weights, strict=True)
         ]
         self.bias = torch.cat(biases) if any(layer.bias is not None for layer in layers) else None
+        self._sum = sum_over_ranks(layers[0])
         self.out_features, self.in_features = weight.shape
         self.delta: Delta | None = None
         """What adapters add, while there are any."""
@@ -64,18 +68,23 @@ class Product(nn.Module):
         return total
 
     def _multiply(self, rows: Tensor) -> Tensor:
+        bias = self.bias if self._sum is None else None
         product: Tensor = (
-            torch.ops.mkldnn._linear_pointwise.default(rows, self._weight, self.bias, "none", [], "")
+            torch.ops.mkldnn._linear_pointwise.default(rows, self._weight, bias, "none", [], "")
             if self.is_packed
-            else functional.linear(rows, self._weight, self.bias)
+            else functional.linear(rows, self._weight, bias)
         )
+        if self._sum is not None:
+            self._sum(product)
+            if self.bias is not None:
+                product += self.bias
         return product
 
     def _multiply_and_add(self, rows: Tensor, other: Tensor) -> Tensor:
         total: Tensor = (
             torch.ops.mkldnn._linear_pointwise.binary(rows, other, self._weight, self.bias, "add")
-            if self.is_packed
-            else functional.linear(rows, self._weight, self.bias).add_(other)
+            if self.is_packed and self._sum is None
+            else self._multiply(rows).add_(other)
         )
         return total
 

@@ -159,3 +159,46 @@ def test_a_fraction_is_of_the_host_on_a_cpu(specs: Specs, monkeypatch: pytest.Mo
     (found,) = specs({f"{MODEL}.npuMemSize": -1}, environment={"NPU_MEMORY_FRACTION": "0.5"})
     assert 0 < (2 << 30) - found.kwargs["memory_bytes"] < 1 << 20
     assert found.kwargs["memory_fraction"] is None
+
+
+@pytest.mark.usefixtures("npu")
+def test_ranks_of_world_size_share_the_model(specs: Specs) -> None:
+    """So many processes, from the first device of a set on; instances without sets follow each other."""
+    (found,) = specs(ids([2, 3], **{f"{MODEL}.worldSize": 2}), "--threads", "4")
+    assert (found.ranks, found.kwargs["device"], found.threads, found.memory_share) == (2, "npu:2", 2, 1.0)
+    two = {f"{MODEL}.worldSize": 2, "BackendConfig.modelInstanceNumber": 2}
+    assert [(each.ranks, each.kwargs["device"]) for each in specs(two)] == [(2, "npu:0"), (2, "npu:2")]
+
+
+@pytest.mark.usefixtures("npu")
+def test_a_set_that_is_no_world(specs: Specs) -> None:
+    """npuDeviceIds and worldSize have to agree."""
+    with pytest.raises(CannotStart) as caught:
+        specs(ids([0], **{f"{MODEL}.worldSize": 2}))
+    assert str(caught.value) == "mindspec: npuDeviceIds gives an instance 1 device, [0]; a model here runs on 2."
+
+
+@pytest.mark.usefixtures("npu")
+def test_heads_that_cannot_be_shared(specs: Specs, tmp_path: Path) -> None:
+    """The file is refused by numbers before anything is loaded, and so is the command line, on any device."""
+    with pytest.raises(CannotStart) as caught:
+        specs({f"{MODEL}.worldSize": 3})
+    assert caught.value.code == 78
+    assert (
+        "ModelConfig[0].worldSize: is 3, and the model has 4 attention heads and 2 key-value heads, which 3 ranks "
+        "cannot share equally; possible for it: 1, 2" in str(caught.value)
+    )
+    with pytest.raises(CannotStart) as caught:
+        specs({}, "--device", "cpu", "--world-size", "8")
+    assert caught.value.code == 78
+    assert str(caught.value).startswith("mindspec: worldSize is 8, and weights has 4 attention heads and 2 key-value")
+
+
+def test_world_size_without_torch_npu(specs: Specs, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file's has no effect, and a line says so; the command line's has it on any device."""
+    assert [each.ranks for each in specs({f"{MODEL}.worldSize": 2})] == [1]
+    assert (
+        "ModelConfig[0].worldSize: is 2, and has no effect: torch_npu is not installed (--world-size sets it for any "
+        "device)\n" in capsys.readouterr().err
+    )
+    assert [each.ranks for each in specs({}, "--world-size", "2")] == [2]

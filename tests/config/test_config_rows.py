@@ -16,6 +16,7 @@ ELSEWHERE = {
     "modelWeightPath": "test_the_complete_sample_serves_a_model_with_its_adapter",
     "trustRemoteCode": "test_weights_that_bring_their_own_code_are_refused_by_name",
     "npuDeviceIds": "test_each_instance_runs_on_its_own_set",
+    "worldSize": "test_ranks_of_world_size_share_the_model",
     "ASCEND_RT_VISIBLE_DEVICES": "test_numbers_beyond_the_visible_cards",
     "MIES_CONFIG_JSON_PATH": "test_the_variable_names_the_file_unless_a_model_is_given",
 }

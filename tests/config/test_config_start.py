@@ -91,7 +91,7 @@ def test_the_complete_sample_serves_a_model_with_its_adapter(tmp_path: Path) -> 
     assert [answer["usage"]["completion_tokens"] for answer in answers] == [8, 8]
     assert answers[0]["choices"][0]["text"] != answers[1]["choices"][0]["text"]
     assert [entry["id"] for entry in listed["data"]] == ["Qwen3-32B", "adapter1"]
-    assert any("39 keys have no meaning here" in line and "worldSize" in line for line in errors)
+    assert any("38 keys have no meaning here" in line and "cpuMemSize" in line for line in errors)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_what_has_no_effect_is_named_at_the_start(tmp_path: Path, capsys: pytest
     """Unknown keys, keys without a meaning, plugins, parsers that nobody knows, and variables."""
     changes = {
         "ServerConfig.prot": 1,
-        f"{MODEL}.worldSize": 1,
+        f"{MODEL}.tp": 1,
         f"{MODEL}.plugin_params": '{"plugin_type": "mtp, prefix_cache"}',
         f"{MODEL}.models.x.tool_call_options.tool_call_parser": "qwen9",
     }
@@ -224,7 +224,7 @@ def test_what_has_no_effect_is_named_at_the_start(tmp_path: Path, capsys: pytest
     assert lines[1] == f"{where}.plugin_params: names mtp, which has no meaning here"
     assert lines[2].startswith(f"{where}.models.x.tool_call_options.tool_call_parser: is 'qwen9', which is not known")
     assert lines[3].startswith("HCCL_DETERMINISTIC: has no meaning here: ")
-    assert lines[4] == f"1 key has no meaning here (`mindspec config check` says why): {where}.worldSize"
+    assert lines[4] == f"1 key has no meaning here (`mindspec config check` says why): {where}.tp"
 
 
 def test_weights_that_bring_their_own_code_are_refused_by_name(tmp_path: Path) -> None:
@@ -250,12 +250,12 @@ def test_weights_that_bring_their_own_code_are_refused_by_name(tmp_path: Path) -
 
 def test_check_says_all_and_ends_with_0_or_78(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As text and as JSON."""
-    good = written(tmp_path, changed(MOCK, {"ServerConfig.prot": 1, f"{MODEL}.worldSize": 1}), "good.json")
+    good = written(tmp_path, changed(MOCK, {"ServerConfig.prot": 1, f"{MODEL}.tp": 1}), "good.json")
     assert main(["config", "check", str(good)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{good}: ServerConfig.prot: is not known and changes nothing; did you mean port?",
-        f"{good}: BackendConfig.ModelDeployConfig.ModelConfig[0].worldSize: has no meaning here: The model runs on the "
-        "CPU.",
+        f"{good}: BackendConfig.ModelDeployConfig.ModelConfig[0].tp: has no meaning here: All ranks of worldSize are "
+        "tensor parallel.",
         f"{good}: may be used",
     ]
     bad = written(tmp_path, changed(MOCK, {"ServerConfig.port": 1}), "bad.json")

@@ -11,6 +11,7 @@ import torch
 from engine import packed_loader
 from engine.npu import memory
 from engine.torch_runner import TorchRunner
+from engine.types import ModelInfo
 
 GIB = 1 << 30
 
@@ -55,14 +56,14 @@ def test_a_card_that_is_full(card: Any) -> None:
 def runner_on(device: str) -> TorchRunner:
     """One that has pages of 4 GiB and has never been made."""
     runner = TorchRunner.__new__(TorchRunner)
-    runner.model = SimpleNamespace(device=SimpleNamespace(type=device))
+    runner.info = ModelInfo(96, 256, (2,), "bfloat16", device, "LlamaForCausalLM")
     runner.num_pages, runner.bytes_per_page = 4096, 1 << 20
     return runner
 
 
 def test_the_prefix_cache_may_fill_a_card() -> None:
     """Its pages are taken in any case; on a host it stops at 1 GiB, of a pool that nobody asked for."""
-    assert packed_loader._soft_limit(runner_on("npu"), None) is None
+    assert packed_loader._soft_limit(runner_on("npu:0"), None) is None
     assert packed_loader._soft_limit(runner_on("cpu"), None) == GIB
 
 

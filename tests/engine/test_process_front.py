@@ -291,7 +291,7 @@ async def test_an_engine_may_begin_before_there_is_a_loop_to_listen_in():
     said = []
     front = ProcessFront(mock_tokenizer(), MOCK, on_progress=said.append)
     await asyncio.to_thread(front.begin)
-    begun = front._begun[0].pid
+    begun = front._begun.pids[0]
     await front.start()
     try:
         await front.wait_ready()
@@ -310,7 +310,7 @@ from engine.text.byte_tokenizer import mock_tokenizer
 if __name__ == "__main__":
     front = ProcessFront(mock_tokenizer(), EngineSpec("engine.mock:make_executor"))
     front.begin()
-    print(front._begun[0].pid)
+    print(front._begun.pids[0])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0

@@ -5,6 +5,7 @@ Each test here is a run of pytest in a process of its own, which imports torch_n
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine import families
+from tests.engine.rank_play import PROMPTS, TOKENS
 from tests.npu import stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,3 +60,21 @@ def test_every_precondition_of_the_operators_holds(libraries: Path) -> None:
 def test_a_step_waits_for_the_device_once(libraries: Path) -> None:
     """On tensors that are said to lie on npu:0, with torch_npu's own shape functions."""
     run(libraries, "tests/npu/fake", devices=1)
+
+
+def test_two_ranks_answer_on_the_npus_runner_as_generate_does(libraries: Path, tmp_path: Path) -> None:
+    """Over gloo, with torch_npu's modules in place of the layers: each rank's sums stand where they belong."""
+    names = ("llama", "qwen2", "qwen3", "mistral")
+    answers = []
+    for name in names:
+        model, answer = families.build_clear(name, PROMPTS, TOKENS)
+        model.save_pretrained(tmp_path / name)
+        answers.append(answer)
+    environment = stand_in.environment(libraries, MINDSPEC_NPU_FLOAT32="1", MINDSPEC_NPU_BLOCK="8")
+    program = Path(stand_in.__file__).with_name("inside") / "rank_play_npu.py"
+    command = [sys.executable, str(program), *(str(tmp_path / name) for name in names)]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [one["answers"] for one in found] == answers
+    assert all("NpuDecoderLayer" in one["kinds"] for one in found)

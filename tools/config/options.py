@@ -13,6 +13,7 @@ from handlers.config_file import ConfigError, ConfigFile, Fault, plugins_of
 from handlers.template_file import deployed_template
 from tools.config.access import ACCESS_KEYS, HTTPS, access_options
 from tools.config.media import MEDIA_KEYS, MEDIA_OPTIONS, media_notes, media_options
+from tools.config.ranks import shared_out
 from tools.config.weights import WeightsFacts
 
 MODEL_PATH: Final = "BackendConfig.ModelDeployConfig.ModelConfig[0]"
@@ -86,7 +87,7 @@ HANDLED: Final = frozenset(
         *(f"BackendConfig.ModelDeployConfig.LoraModules[].{name}" for name in ("name", "path", "baseModelName")),
         *(
             f"BackendConfig.ModelDeployConfig.ModelConfig[].{name}"
-            for name in ("modelInstanceType", "modelWeightPath", "npuMemSize", "plugin_params", "models")
+            for name in ("modelInstanceType", "modelWeightPath", "npuMemSize", "plugin_params", "models", "worldSize")
         ),
         *(
             f"BackendConfig.ModelDeployConfig.ModelConfig[].models.*.{name}"
@@ -271,6 +272,10 @@ def _memory(chosen: Chosen, environment: Mapping[str, str], weights: WeightsFact
     chosen.options["npu_memory_fraction"] = fraction
 
 
+def _ranks(chosen: Chosen, _: Mapping[str, str], weights: WeightsFacts | None) -> Iterator[Fault]:
+    yield from shared_out(chosen.file.value(f"{MODEL_PATH}.worldSize"), weights, chosen.options, chosen.notes)
+
+
 def _adapters(chosen: Chosen, _: Mapping[str, str], weights: WeightsFacts | None) -> Iterator[Fault]:
     modules = chosen.file.value("BackendConfig.ModelDeployConfig.LoraModules")
     if modules is not None:
@@ -381,6 +386,6 @@ def _relaxed(chosen: Chosen, rules: list[str]) -> list[Fault]:
 
 
 STEPS: Final[tuple[Step, ...]] = (
-    *(_address, _guards, _media, _lengths, _prefills, _memory, _adapters, _plugins, _model_options, _variables),
+    *(_address, _guards, _media, _lengths, _prefills, _memory, _ranks, _adapters, _plugins, _model_options, _variables),
 )
 """What a file becomes beside ``OPTIONS``."""

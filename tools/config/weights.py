@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.loader_facts import POSITION_FIELDS
+from engine.parallel.fit import heads_of
 
 _MOST_HEADER_BYTES: Final = 100_000_000
 """What the safetensors format allows."""
@@ -30,6 +31,8 @@ class WeightsFacts:
     """Of lora_adapter.json."""
     size_bytes: int = 0
     """Of the safetensors files."""
+    heads: tuple[int, int] | None = None
+    """Of attention, and of keys and values."""
 
 
 def weights_facts(folder: Path) -> WeightsFacts:
@@ -57,7 +60,9 @@ def weights_facts(folder: Path) -> WeightsFacts:
         part[name] for part in (text, config) if isinstance(part, dict) for name in POSITION_FIELDS if name in part
     ]
     length = next((value for value in lengths if isinstance(value, int) and value > 0), None)
-    return WeightsFacts(str(config.get("model_type") or ""), length, _adapters(folder, names), size_bytes)
+    return WeightsFacts(
+        str(config.get("model_type") or ""), length, _adapters(folder, names), size_bytes, heads_of(config)
+    )
 
 
 def _checked_size(file: Path) -> int:
