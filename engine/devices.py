@@ -9,7 +9,10 @@ from typing import Any, Final
 
 import torch
 
-RUNNERS: Final[Mapping[str, str]] = {"npu": "engine.npu.runner:NpuRunner"}
+RUNNERS: Final[Mapping[str, str]] = {
+    "npu": "engine.npu.runner:NpuRunner",
+    "cuda": "engine.cuda.runner:CudaRunner",
+}
 """Per kind of device its runner's class, as module:name; the CPU's is ``TorchRunner`` itself."""
 _DOCTOR: Final = "`mindspec doctor` looks for the cause; --device cpu runs the model on the CPU"
 

@@ -74,6 +74,11 @@ class TorchRunner:
             raise ModelMismatch(f"this runner is for CPUs, and the model is on {loaded.model.device}.")
 
     @classmethod
+    def size_of_page(cls, asked: int) -> int:
+        """Tokens of a page where ``asked`` are wanted."""
+        return asked
+
+    @classmethod
     def pages(
         cls, shapes: Sequence[LayerShape], memory_bytes: int | None, share: float, page_size: int, dtype: torch.dtype
     ) -> int:
@@ -187,6 +192,7 @@ def build(
     """
     model: Any = loaded.model
     runner_of = kind or TorchRunner
+    page_size = runner_of.size_of_page(page_size)
     runner_of.refuse(loaded, page_size)
     seam.refuse_by_kind(model, loaded.info.max_position_embeddings)
     own_attention = model.config.get_text_config()._attn_implementation

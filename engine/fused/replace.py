@@ -49,7 +49,8 @@ class _Candidate:
 class FusedKinds:
     """What is put in, by what it replaces."""
 
-    layer: type[DecoderLayer]
+    layer: type[DecoderLayer] | None
+    """None leaves layers, and replaces what is in them."""
     feed_forward: type[GatedFeedForward]
     norm: type[nn.Module]
 
@@ -111,7 +112,7 @@ def _maker(module: nn.Module, kinds: FusedKinds) -> Callable[[Any], nn.Module] |
     if type(module) in _LINEAR:
         return lambda linear: joined([linear], kinds.feed_forward.int8_product)
     kind = type(module).__name__
-    if kind in _LAYERS and _is_plain_layer(module):
+    if kinds.layer is not None and kind in _LAYERS and _is_plain_layer(module):
         return kinds.layer
     if kind.endswith("MLP") and _is_gated(module):
         return kinds.feed_forward

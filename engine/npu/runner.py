@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.attention.npu import NpuPool, NpuStep, most_pages, page_bytes
+from engine.attention.npu import NpuPool, NpuStep, most_pages
+from engine.attention.paged import page_bytes
 from engine.attention.registry import LayerShape
 from engine.forward import ModelMismatch
 from engine.fused.npu_layers import NpuDecoderLayer, NpuFeedForward, NpuNorm

@@ -154,6 +154,19 @@ class OneCopySelector(TorchSelector):
         return Looked(best.tolist(), finite.tolist(), draws)
 
 
+def keep_by_sorting(scores: Tensor, top_k: Tensor | None, top_p: Tensor | None) -> Tensor:
+    """The ``Filter`` of devices that have none of their own: one sort of each row."""
+    ordered, places = scores.sort(dim=-1, stable=True)
+    if top_k is not None:
+        border = ordered.gather(1, (scores.shape[1] - top_k.long())[:, None])
+        ordered = ordered.masked_fill(ordered < border, -torch.inf)
+    if top_p is not None:
+        left_out = torch.softmax(ordered, dim=-1).cumsum(dim=-1) <= 1 - top_p[:, None]
+        left_out[:, -1] = False
+        ordered = ordered.masked_fill(left_out, -torch.inf)
+    return torch.empty_like(scores).scatter_(1, places, ordered)
+
+
 def _given(numbers: Sequence[float], like: Tensor, dtype: torch.dtype = torch.int64) -> Tensor:
     """Numbers of the host on the device of another tensor; nothing waits for them to arrive."""
     return torch.tensor(numbers, dtype=dtype).to(like.device, non_blocking=True)

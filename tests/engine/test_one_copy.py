@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.draws import StepDraws
 from engine.sampling.noise import choice_key, exponential_noise, log_exponential_noise
-from engine.sampling.one_copy import OneCopySelector
+from engine.sampling.one_copy import OneCopySelector, keep_by_sorting
 from engine.sampling.params import DrawSettings
 from engine.sampling.penalties import TokenCounts
 from engine.sampling.sampler import Row
@@ -21,20 +21,7 @@ from engine.types import SamplingParams
 CPU = torch.device("cpu")
 
 
-def keep(scores: torch.Tensor, top_k: torch.Tensor | None, top_p: torch.Tensor | None) -> torch.Tensor:
-    """Top-k and top-p by sorting, as torch_npu's operator is documented."""
-    ordered, places = scores.sort(dim=-1, stable=True)
-    if top_k is not None:
-        border = ordered.gather(1, (scores.shape[1] - top_k.long())[:, None])
-        ordered = ordered.masked_fill(ordered < border, -torch.inf)
-    if top_p is not None:
-        left_out = torch.softmax(ordered, dim=-1).cumsum(dim=-1) <= 1 - top_p[:, None]
-        left_out[:, -1] = False
-        ordered = ordered.masked_fill(left_out, -torch.inf)
-    return torch.empty_like(scores).scatter_(1, places, ordered)
-
-
-SELECTOR = OneCopySelector(keep, most_top_k=16)
+SELECTOR = OneCopySelector(keep_by_sorting, most_top_k=16)
 
 
 class Allowed:

@@ -1,0 +1,1 @@
+"""NVIDIA GPUs; nothing here is imported where the model runs on another device."""
