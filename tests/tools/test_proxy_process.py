@@ -118,7 +118,8 @@ def test_a_client_that_leaves_is_gone_from_the_engine_before_its_next_token(mock
 
         before = free()
         with client.stream("POST", CHAT, json={**HELLO, "stream": True}, headers=slow) as answer:
-            assert next(answer.iter_lines()).startswith("data: ")
+            lines = answer.iter_lines()  # held: the client would leave with it
+            assert next(lines).startswith("data: ")
             assert becomes(before - 1)
         assert becomes(before)
     assert (proxy.code, proxy.lines) == (0, [])
