@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 
 import torch
 
+from engine import card_memory
 from engine.batching import BatchLimits
 from engine.executor import Executor
 from engine.forward import ModelMismatch
@@ -23,7 +24,6 @@ from engine.native.load import attempt, build_native
 from engine.native.packing import CpuWeights
 from engine.native.runner import NativeRunner
 from engine.native.variants import NativeUnavailable
-from engine.npu import memory as npu_memory
 from engine.pace import StepPace
 from engine.packed_executor import PackedExecutor
 from engine.parallel.leading_runner import LeadingRunner
@@ -86,7 +86,7 @@ def load_executor(
         page_size: tokens of a page of keys and values.
         memory_bytes: for keys and values; None takes a share of what the machine has.
         memory_share: this process's part of that share, where several serve.
-        memory_fraction: instead, of an NPU's memory, for all that is on it.
+        memory_fraction: instead, of a card's memory, for all that is on it.
         max_batch_size: see :class:`engine.batching.BatchLimits`, as for the eight after it.
         prefix_cache: what one request has computed serves others that begin alike.
         deterministic: numbers do not depend on a sequence's company or on what is cached: equal requests with equal
@@ -215,8 +215,8 @@ def load_executor(
             tell=on_long_step,
         )
     if isinstance(runner, LoadedModel):
-        if runner.model.device.type == "npu":
-            memory_bytes = _card_bytes(memory_bytes, memory_share, memory_fraction)
+        if runner.model.device.type in card_memory.CARDS:
+            memory_bytes = _card_bytes(memory_bytes, memory_share, memory_fraction, runner.model.device.type)
         return TorchExecutor(runner, memory_bytes, grammars, memory_share, StepPace(on_long_step), media)
     if media is None and runner.info.media_tokens:
         _log.warning("%s takes text only here: its runner does not take embeddings.", runner.info.architecture)
@@ -239,16 +239,16 @@ def load_executor(
 
 def _soft_limit(runner: ModelRunner, limit: int | None) -> int | None:
     """How much of the pages may become used for the prefix cache's sake; None: all."""
-    if runner.info.device.partition(":")[0] == "npu":
+    if runner.info.device.partition(":")[0] in card_memory.CARDS:
         return None  # pages on a card are taken from the start, whether they are used or not
     return cache_bytes(limit, runner.num_pages * runner.bytes_per_page)
 
 
-def _card_bytes(limit: int | None, share: float, fraction: float | None) -> int:
-    """For the caches of sequences on the current NPU."""
+def _card_bytes(limit: int | None, share: float, fraction: float | None, kind: str = "npu") -> int:
+    """For the caches of sequences on the current card."""
     if limit is None and fraction is not None:
-        return npu_memory.fraction_bytes(fraction, share)
-    return npu_memory.pool_bytes(limit, share)
+        return card_memory.fraction_bytes(fraction, share, kind)
+    return card_memory.pool_bytes(limit, share, kind)
 
 
 def _suits(loaded: LoadedModel) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine import seam
+from engine import card_memory, seam
 from engine.attention.cpu import CpuPool, CpuStep
 from engine.attention.registry import ATTENTION_NAME, LayerShape, register
 from engine.devices import runner_type
@@ -22,7 +22,6 @@ from engine.lora_config import LinearLayer
 from engine.lora_layers import LoraLayers, changeable_layers
 from engine.machine_memory import pool_bytes
 from engine.multimodal.rows import media_inputs
-from engine.npu import memory as npu_memory
 from engine.parallel.ranks import RankFailure
 from engine.plan import AdapterTensors, ModelRunner, Plan
 from engine.quantised.check import check_limit
@@ -49,6 +48,8 @@ class TorchRunner:
 
     contiguous_pages = True
     same_bits = False
+    card: str | None = None
+    """The kind of card that the pages lie on; None: in the host's memory."""
     fused: FusedKinds | None = None
     """What replaces the model's modules; None: the CPU's."""
 
@@ -178,7 +179,7 @@ def build(
         page_size: tokens of a page.
         memory_bytes: for keys and values; None takes a share of what the machine has.
         memory_share: this process's part of that share, where several serve.
-        memory_fraction: of an NPU's memory, for all that is on it; see :func:`engine.npu.memory.fraction_bytes`.
+        memory_fraction: of a card's memory, for all that is on it; see :func:`engine.card_memory.fraction_bytes`.
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         fuse: replace modules by faster ones that compute the same.
         kind: the runner of another device than a CPU.
@@ -204,8 +205,8 @@ def build(
         register()
         model.set_attn_implementation(ATTENTION_NAME)
         shapes = seam.layer_shapes(model)
-        if memory_fraction is not None:
-            memory_bytes = npu_memory.fraction_bytes(memory_fraction, memory_share)
+        if memory_fraction is not None and runner_of.card is not None:
+            memory_bytes = card_memory.fraction_bytes(memory_fraction, memory_share, runner_of.card)
         num_pages = runner_of.pages(shapes, memory_bytes, memory_share, page_size, model.dtype)
         if max_tokens is not None:
             num_pages = min(num_pages, -(-max_tokens // page_size))

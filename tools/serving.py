@@ -246,7 +246,7 @@ def _fronts(
     devices = _devices(given, settings.instances, tell)
     memory_bytes = None if given.npu_mem_size is None else int(given.npu_mem_size * 2**30)
     fraction = None if memory_bytes is not None else given.npu_memory_fraction
-    if fraction is not None and not on_npu(given.device):
+    if fraction is not None and not on_npu(given.device) and not given.device.startswith("cuda"):
         # Before the weights are read; a card's memory is asked in the engine process.
         memory_bytes, fraction = fraction_bytes(fraction, size_bytes) // settings.engine.world_size, None
     spec = EngineSpec(

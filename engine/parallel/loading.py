@@ -36,7 +36,7 @@ def load_part(
         page_size: tokens of a page.
         memory_bytes: for keys and values, of each rank; None takes a share of what its device has.
         memory_share: this engine's part of that share, where several serve.
-        memory_fraction: instead, of an NPU's memory, for all that is on it.
+        memory_fraction: instead, of a card's memory, for all that is on it.
 
     Raises:
         LoadError: not a model that can be shared out so.

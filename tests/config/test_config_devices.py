@@ -153,6 +153,13 @@ def test_a_fraction_is_of_the_card(specs: Specs) -> None:
     assert (found.kwargs["memory_bytes"], found.kwargs["memory_fraction"]) == (2 << 30, None)
 
 
+def test_a_fraction_is_of_a_gpu_that_is_named(specs: Specs) -> None:
+    """Not of the host's memory, which may be much larger."""
+    half = {"NPU_MEMORY_FRACTION": "0.5"}
+    (found,) = specs({f"{MODEL}.npuMemSize": -1}, "--device", "cuda", environment=half)
+    assert (found.kwargs["memory_bytes"], found.kwargs["memory_fraction"]) == (None, 0.5)
+
+
 def test_a_fraction_is_of_the_host_on_a_cpu(specs: Specs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of 4 GiB, less the weights."""
     monkeypatch.setattr("engine.machine_memory.available_bytes", lambda: 4 << 30)

@@ -107,7 +107,7 @@ def test_chunks_company_and_rows_answer_as_generate(case: tuple[TorchRunner, Any
 def test_what_the_kernel_cannot_do_is_refused() -> None:
     """Other devices and whole precision by the runner, soft caps by the step."""
     loaded = families.loaded(families.build("llama"))
-    with pytest.raises(ModelMismatch, match="for GPUs, and the model is on cpu"):
+    with pytest.raises(ModelMismatch, match="for cuda devices, and the model is on cpu"):
         CudaRunner.refuse(loaded, 256)
     with pytest.raises(ModelMismatch, match="caps scores softly"):
         build(families.loaded(families.build("gemma2")), page_size=PAGE, memory_bytes=1 << 26, kind=CpuCudaRunner)

@@ -26,7 +26,7 @@ _NO_KERNELS: Final = ("310", "910A", "910Pro", "910Premium")
 LEAST_PAGES_BYTES: Final = 1 << 30
 """For keys and values, where nobody says how much they need."""
 RESERVE_BYTES: Final = 1 << 30
-"""As in ``engine.npu.memory``, which imports torch."""
+"""As in ``engine.card_memory``, which imports torch."""
 
 
 def driver(patient: Patient) -> str | Fault:

@@ -24,7 +24,7 @@ def test_soft_caps_are_refused() -> None:
 def test_a_model_on_another_device_is_refused() -> None:
     """The runner says for what it is."""
     loaded = families.loaded(families.build("llama"))
-    with pytest.raises(ModelMismatch, match="for NPUs, and the model is on cpu"):
+    with pytest.raises(ModelMismatch, match="for npu devices, and the model is on cpu"):
         NpuRunner.refuse(loaded, 128)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from engine import card_memory as memory
 from engine import packed_loader
-from engine.npu import memory
 from engine.torch_runner import TorchRunner
 from engine.types import ModelInfo
 
@@ -64,6 +64,7 @@ def runner_on(device: str) -> TorchRunner:
 def test_the_prefix_cache_may_fill_a_card() -> None:
     """Its pages are taken in any case; on a host it stops at 1 GiB, of a pool that nobody asked for."""
     assert packed_loader._soft_limit(runner_on("npu:0"), None) is None
+    assert packed_loader._soft_limit(runner_on("cuda:0"), None) is None
     assert packed_loader._soft_limit(runner_on("cpu"), None) == GIB
 
 
@@ -73,3 +74,14 @@ def test_one_sequence_at_a_time_has_the_card_s_memory() -> None:
     assert packed_loader._card_bytes(None, 1.0, None) == 36 * GIB
     assert packed_loader._card_bytes(None, 1.0, 0.5) == 9 * GIB
     assert packed_loader._card_bytes(7, 1.0, 0.5) == 7
+
+
+def test_a_gpu_is_asked_for_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By torch.cuda, and a full one names the program that lists its users."""
+    free = 41 * GIB
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 64 * GIB))
+    assert memory.pool_bytes(None, kind="cuda") == 36 * GIB
+    assert packed_loader._card_bytes(None, 1.0, 0.5, "cuda") == 9 * GIB
+    free = GIB
+    with pytest.raises(memory.CardFull, match="`nvidia-smi` lists what else is on the card"):
+        memory.pool_bytes(None, kind="cuda")
