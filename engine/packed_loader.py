@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 
@@ -162,6 +162,9 @@ def load_executor(
             on_progress=on_progress,
         )
 
+    source: dict[str, Any] = {"dtype": dtype, "device": device, "trust_remote_code": trust_remote_code}
+    pages: dict[str, Any] = {"page_size": page_size, "memory_bytes": memory_bytes, "memory_share": memory_share,
+                             "memory_fraction": memory_fraction}  # fmt: skip
     runner: ModelRunner | LoadedModel
     if followers is not None:
         asked = {"--cpu-step native": cpu_step == "native", "int8 weights": cpu_weights == "int8",
@@ -169,39 +172,19 @@ def load_executor(
         for wish, there in asked.items():
             if there:
                 raise LoadError(f"worldSize is {followers.size}, and {wish} cannot be had with more than 1.")
-        part = load_part(
-            followers,
-            Path(path),
-            dtype=dtype,
-            device=device,
-            trust_remote_code=trust_remote_code,
-            page_size=page_size,
-            memory_bytes=memory_bytes,
-            memory_share=memory_share,
-            memory_fraction=memory_fraction,
-        )
+        part = load_part(followers, Path(path), **source, **pages)
         grammars = GrammarCompiler(lambda: tokenizer_from_folder(path), part.info)
         warming.append((grammars, grammars.warm()))
         runner = LeadingRunner(part, followers)
     elif deterministic:
-        loaded = load(Path(path), dtype=dtype, device=device, trust_remote_code=trust_remote_code, tried=False)
+        loaded = load(Path(path), **source, tried=False)
         found = first(loaded)
         if found is None:
             try_out(loaded, Path(path).name)
         runner = found or loaded
         del loaded
     else:
-        runner = load_runner(
-            Path(path),
-            dtype=dtype,
-            device=device,
-            trust_remote_code=trust_remote_code,
-            first=first,
-            page_size=page_size,
-            memory_bytes=memory_bytes,
-            memory_share=memory_share,
-            memory_fraction=memory_fraction,
-        )
+        runner = load_runner(Path(path), **source, first=first, **pages)
     ((grammars, warmed),) = warming
     warmed.result()
     media = None
