@@ -58,12 +58,12 @@ class ExtentMemory(KVMemory):
         if run is None:
             return False
         try:
+            if part[1]:  # before the hits: the page that has the part may be one that a hit is copied to
+                self._copy_part(part, run[len(hits)], given_back=run)
             self._copy(hits, run[: len(hits)], given_back=run)
         finally:
             self.pool.release(hits)
         self._move_keys(hits, run)
-        if part[1]:
-            self._copy_part(part, run[len(hits)], given_back=run)
         sequence.pages = run
         self._begin(sequence, len(hits), part)
         return True

@@ -169,6 +169,21 @@ def test_a_part_is_taken_even_from_a_page_that_is_given_away_for_it(contiguous):
     assert played.answers["second"] == answer_of(second)
 
 
+def test_a_part_is_taken_even_from_the_page_that_the_beginning_is_copied_to():
+    """Extents 3 and 4 are all there is: the page in 3 has the part, and the first page, owned by another, goes there.
+
+    The part has to be read before the page is written.
+    """
+    beginning = (1, 2, 3, 4)
+    executor, fake = make(page_size=4, num_pages=5, contiguous=True, shortest_run=1, growth_tokens=0)
+    owner, blocker = greedy("owner", (*beginning, 5), 4), greedy("blocker", (6,), 4)
+    leaves, third = greedy("leaves", (*beginning, 9, 9), 1), greedy("third", (*beginning, 9, 9, 8), 2)
+    arrivals = [Arrival(owner), Arrival(leaves, 1), Arrival(blocker, 2), Arrival(third, 3)]
+    played = play(executor, arrivals)
+    assert (played.cached_tokens["third"], fake.parts_copied) == (6, 1)
+    assert played.answers["third"] == answer_of(third)
+
+
 @KINDS
 def test_beams_leave_their_prompt_alone(contiguous):
     """What beams wrote behind it is not looked up: of the likeliest answer's 12 tokens none is found."""
