@@ -7,6 +7,8 @@ PORT ?= 1025
 # A model folder, and the name that clients ask for. Empty: the embedded SmolLM2-135M-Instruct under its own name.
 MODEL ?=
 MODEL_NAME ?=
+# Processes that run tests at the same time, a module of tests each. Many of them start servers with models.
+WORKERS ?= 2
 # More options of `mindspec serve` and `mindspec mock`, such as ARGS="--max-n 8".
 ARGS ?=
 # Pinned and installed first, so that pip takes a CPU build where one is offered; pyproject.toml admits nothing newer.
@@ -46,7 +48,8 @@ weights: $(INSTALLED)  ## Put the default model into the cache, once.
 
 test: $(INSTALLED_DEV) $(INSTALLED_WEB) $(INSTALLED_NPU) weights  ## Run the tests: pytest over everything, with the default model.
 	@MINDSPEC_TEST_WEIGHTS=required $(if $(NPM),MINDSPEC_TEST_WEB=required) \
-	  $(if $(INSTALLED_NPU),MINDSPEC_TEST_NPU=required) $(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
+	  $(if $(INSTALLED_NPU),MINDSPEC_TEST_NPU=required) \
+	  $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(PYTEST_ARGUMENTS)
 
 lint: $(INSTALLED_DEV)  ## Check style and types.
 	$(BIN)/ruff check .

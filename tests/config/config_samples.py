@@ -6,11 +6,12 @@ import copy
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import sentinel
 
 DEPLOY = "BackendConfig.ModelDeployConfig"
 MODEL = f"{DEPLOY}.ModelConfig.0"
 SCHEDULE = "BackendConfig.ScheduleConfig"
-GONE = object()
+GONE = sentinel.gone
 """As a value: the key is taken out."""
 
 MOCK: dict[str, Any] = {
