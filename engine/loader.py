@@ -114,8 +114,6 @@ def load(
     else:
         source["use_safetensors"] = True
     quantised = None if gguf_file else _quantised(name, folder, config, source)
-    if quantised and ranks > 1:
-        raise LoadError(f"worldSize is {ranks}, and {name!r} is quantised; such models run on one device: worldSize 1.")
     # The bar that transformers draws on stderr while it reads weights has no place in a server's log.
     transformers_logging.disable_progress_bar()
     kind = AutoModelForMultimodalLM if config.model_type in ENCODERS else AutoModelForCausalLM

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.fused.products import Product
+from engine.parallel.shards import local, sum_over_ranks
 from engine.quantised.arithmetic import int8_product
 from engine.quantised.linear import Int8Linear
 
@@ -20,12 +21,15 @@ class Int8Product(Product):
         """The outputs of ``layers`` one after the other; their weights are copied."""
         nn.Module.__init__(self)
         # In the order of the product: a matrix in another one is slower, on CPUs and on NPUs.
-        self.weight = torch.cat([layer.weight.detach() for layer in layers]).t().contiguous()  # [in, out]
-        self.scales = torch.cat([layer.weight_scale.detach()[:, 0] for layer in layers])  # [out]
+        self.weight = torch.cat([local(layer.weight).detach() for layer in layers]).t().contiguous()  # [in, out]
+        scales = [local(layer.weight_scale).detach()[:, 0] for layer in layers]
+        self.scales = torch.cat(scales)  # [out]
         biases = [
-            self.scales.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach() for layer in layers
+            torch.zeros_like(part) if layer.bias is None else local(layer.bias).detach()
+            for layer, part in zip(layers, scales, strict=True)
         ]
         self.bias = torch.cat(biases) if any(layer.bias is not None for layer in layers) else None
+        self._sum = sum_over_ranks(layers[0])
         self.in_features, self.out_features = self.weight.shape
         self.delta = None
         self.is_packed = False
@@ -34,8 +38,8 @@ class Int8Product(Product):
         """See ``Product.memory``."""
         return self.weight.data_ptr(), self.weight.nbytes
 
-    def _multiply(self, rows: Tensor) -> Tensor:
-        return int8_product(rows, self.weight, self.scales, self.bias)
+    def _product(self, rows: Tensor, bias: Tensor | None) -> Tensor:
+        return int8_product(rows, self.weight, self.scales, bias)
 
     def _multiply_and_add(self, rows: Tensor, other: Tensor) -> Tensor:
         return self._multiply(rows).add_(other)

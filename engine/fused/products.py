@@ -68,16 +68,21 @@ class Product(nn.Module):
         return total
 
     def _multiply(self, rows: Tensor) -> Tensor:
-        bias = self.bias if self._sum is None else None
+        if self._sum is None:
+            return self._product(rows, self.bias)
+        product = self._product(rows, None)
+        self._sum(product)
+        if self.bias is not None:
+            product += self.bias
+        return product
+
+    def _product(self, rows: Tensor, bias: Tensor | None) -> Tensor:
+        """Of this rank's part of the weight."""
         product: Tensor = (
             torch.ops.mkldnn._linear_pointwise.default(rows, self._weight, bias, "none", [], "")
             if self.is_packed
             else functional.linear(rows, self._weight, bias)
         )
-        if self._sum is not None:
-            self._sum(product)
-            if self.bias is not None:
-                product += self.bias
         return product
 
     def _multiply_and_add(self, rows: Tensor, other: Tensor) -> Tensor:

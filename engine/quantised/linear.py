@@ -13,7 +13,15 @@ from engine.quantised.arithmetic import int8_product
 
 
 class Int8Linear(nn.Module):
-    """``x @ (weight * weight_scale).T + bias``, with each row of ``x`` rounded to int8."""
+    """``x @ (weight * weight_scale).T + bias``, with each row of ``x`` rounded to int8.
+
+    Where ranks share out the inputs, each rounds its part of a row with a scale of its own: that costs no message, and
+    errs less than one scale for the whole row, since none of them is larger. So the numbers depend on how many ranks
+    there are; those of two are what one process computes that rounds both halves of such rows apart.
+    """
+
+    _hf_quantized_needs_local_tp = True
+    """Says to transformers that ``forward`` takes this rank's parts of tensors, and leaves sums over ranks to it."""
 
     def __init__(self, in_features: int, out_features: int, *, bias: bool) -> None:
         """A layer without values yet. Names and shapes are those that the files have."""

@@ -6,7 +6,12 @@ import re
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from transformers.distributed.tensor_parallel import (
+    ALL_PARALLEL_STYLES,
+    TensorParallelLayer,
+    replace_layer_number_by_wildcard,
+)
 from transformers.quantizers import HfQuantizer
 from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
 from transformers.utils.quantization_config import QuantizationConfigMixin
@@ -17,6 +22,8 @@ from engine.quantised.norm import add_bias
 from engine.quantised.stored import NotServed
 
 _METHOD = "mindspec_int8"
+_WHOLE = "mindspec_whole"
+"""A style of parallelism: every rank has all of a parameter. transformers has that too, in newer versions."""
 
 
 class _Int8Config(QuantizationConfigMixin):  # type: ignore[misc]  # transformers has no types
@@ -50,6 +57,8 @@ class _Int8Quantizer(HfQuantizer):  # type: ignore[misc]  # as above
             with torch.device("meta"):
                 int8 = Int8Linear(layer.in_features, layer.out_features, bias=layer.has_bias)
             model.set_submodule(name, int8)
+            if "rowwise" in model.tp_plan.get(replace_layer_number_by_wildcard(name), ""):
+                _share_inputs(model, name, int8)
         for name in self._folder.norm_biases:
             norm = _submodule(model, name)
             if type(norm).__name__.endswith("RMSNorm") and getattr(norm, "bias", None) is None:
@@ -79,10 +88,24 @@ def loading_options(folder: QuantisedFolder, config: Any) -> dict[str, Any]:
             have transformers ask for the tool that made them.
     """
     AUTO_QUANTIZER_MAPPING.setdefault(_METHOD, _Int8Quantizer)
+    ALL_PARALLEL_STYLES.register(_WHOLE, TensorParallelLayer())
     if hasattr(config, "quantization_config"):
         del config.quantization_config
     config.transformers_weights = folder.weights
     return {"config": config, "quantization_config": _Int8Config(folder)}
+
+
+def _share_inputs(model: Any, name: str, layer: Int8Linear) -> None:
+    """Prepare a layer whose inputs ranks will share out, if there are several.
+
+    Its scales belong to outputs, all of which each rank sums up. The bias is added to the sum, and gives it its dtype.
+    """
+    model.tp_plan[f"{replace_layer_number_by_wildcard(name)}.weight_scale"] = _WHOLE
+    layer.register_forward_hook(_in_dtype_of_rows)
+
+
+def _in_dtype_of_rows(_: nn.Module, arguments: tuple[Tensor, ...], product: Tensor) -> Tensor:
+    return product.to(arguments[0].dtype)
 
 
 def _submodule(model: Any, name: str) -> Any:

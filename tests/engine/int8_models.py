@@ -15,9 +15,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.quantised.linear import Int8Linear
+from engine.quantised.norm import add_bias
 
 GAP = 0.1
 """Two likeliest logits nearer than this part of the row's spread might change places by one int8 number."""
+SHARED_INPUTS = ("o_proj", "down_proj", "c_proj")
+"""Layers whose inputs ranks share out, by the ends of their names."""
 CONFIG: dict[str, Any] = {
     "quant_method": "compressed-tensors",
     "format": "int-quantized",
@@ -80,6 +83,46 @@ def quantise(model: Any) -> Any:
         if layer.bias is not None:
             layer.bias.data = module.bias.detach().float()
         setattr(model.get_submodule(parent), own, layer)
+    return model
+
+
+class PartedLinear(nn.Module):
+    """An int8 layer that rounds each part of a row with a scale of its own, as ranks do that share out its inputs."""
+
+    def __init__(self, layer: Int8Linear, parts: int) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList()
+        for weight in layer.weight.chunk(parts, dim=1):
+            part = Int8Linear(weight.shape[1], layer.out_features, bias=False)
+            part.weight.data, part.weight_scale.data = weight.contiguous(), layer.weight_scale.data
+            self.parts.append(part)
+        self.bias = layer.bias
+
+    def forward(self, rows: Tensor) -> Tensor:
+        widths = [part.in_features for part in self.parts]
+        total = sum(part(own) for part, own in zip(self.parts, rows.split(widths, dim=-1), strict=True))
+        return total if self.bias is None else total + self.bias
+
+
+def in_parts(model: Any, parts: int) -> Any:
+    """A copy of a quantised model that computes in one process what so many ranks do."""
+    model = copy.deepcopy(model)
+    for name, layer in [(name, part) for name, part in model.named_modules() if isinstance(part, Int8Linear)]:
+        if name.endswith(SHARED_INPUTS):
+            model.set_submodule(name, PartedLinear(layer, parts))
+    return model
+
+
+def with_biases(model: Any) -> Any:
+    """The float model, with biases in all linear layers and in the norms of its layers, as against outliers."""
+    generator = torch.Generator().manual_seed(11)
+    for _, layer in linear_layers(model):
+        if layer.bias is None:
+            layer.bias = nn.Parameter(0.3 * torch.randn(layer.out_features, generator=generator), requires_grad=False)
+    for layer in model.model.layers:
+        for norm in (layer.input_layernorm, layer.post_attention_layernorm):
+            add_bias(norm)
+            norm.bias.data = 0.3 * torch.randn(norm.bias.shape, generator=generator)
     return model
 
 
