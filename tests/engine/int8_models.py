@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import families
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from engine.loader import load
 from engine.quantised.linear import Int8Linear
 from engine.quantised.norm import add_bias
+from tests.engine import families
 
 GAP = 0.1
 """Two likeliest logits nearer than this part of the row's spread might change places by one int8 number."""
@@ -147,6 +149,39 @@ def build_clear(family: str, prompts: list[list[int]], tokens: int) -> tuple[Any
         answers = [families.answer_of(model, prompt, tokens, GAP) for prompt in prompts]
         if None not in answers:
             return model, [answer for answer in answers if answer is not None]
+    raise AssertionError("count() does not end")
+
+
+@dataclass(frozen=True)
+class SharedOut:
+    """A folder whose model answers clearly when two ranks share it."""
+
+    folder: Path
+    whole: Any
+    """The model, as one rank has it."""
+    halves: Any
+    """Computes in one process what two ranks do."""
+    answers: list[list[int]]
+    """What ``halves`` generates."""
+
+    def logits(self, model: Any, prompt: list[int]) -> Tensor:
+        """Behind a prompt, ``[vocab]``."""
+        logits: Tensor = model(torch.tensor([prompt])).logits[0, -1]
+        return logits
+
+
+def shared_out(
+    make: Callable[[int], Any], write: Callable[[Any, Path], None], folder: Path, prompts: list[list[int]], tokens: int
+) -> SharedOut:
+    """The first of a family's float models, by seed, that answers all prompts clearly once it is written with int8."""
+    for seed in count():
+        place = folder / str(seed)
+        write(make(seed), place)
+        whole = load(place, dtype="float32", device="cpu").model
+        halves = in_parts(whole, 2)
+        answers = [families.answer_of(halves, prompt, tokens, GAP) for prompt in prompts]
+        if None not in answers:
+            return SharedOut(place, whole, halves, [answer for answer in answers if answer is not None])
     raise AssertionError("count() does not end")
 
 

@@ -1,10 +1,12 @@
-"""Two ranks that load one model after the other: run as a program on folders, it prints their answers."""
+"""Two ranks that load one model after the other: run as a program on folders, it prints their answers, which ``play``
+reads."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import multiprocessing
+import subprocess
 import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,6 +20,15 @@ EXTENT = 6
 """Pages of each sequence."""
 TOKENS = 6
 PROMPTS = [[5 + 3 * index % 50 for index in range(29)], [60 - 2 * index % 55 for index in range(18)]]
+
+
+def play(folders: list[Path]) -> tuple[list[Any], str]:
+    """What the program prints of each folder, and standard error."""
+    command = [sys.executable, "-m", "tests.engine.rank_play", *map(str, folders)]
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
 def _load(ranks: Any, folder: str) -> Any:
@@ -44,25 +55,27 @@ def _follow(pipe: Connection, folders: list[str]) -> None:
                 obey(leader, runner)
 
 
-def _answers(runner: Any) -> list[list[int]]:
-    """Greedy answers to both prompts: one at once, the other in chunks, then both decode together."""
+def _answers(runner: Any) -> tuple[list[list[int]], list[float]]:
+    """Greedy answers to both prompts: one at once, the other in chunks, then both decode together; and the logits
+    ``[vocab]`` behind the first prompt."""
     from engine.plan import Plan, Span
 
     def span(place: int, start: int, token_ids: list[int]) -> Span:
         return Span(range(place * EXTENT, (place + 1) * EXTENT), start, token_ids, 1)
 
-    logits = runner.run(Plan([span(0, 0, PROMPTS[0]), span(1, 0, PROMPTS[1][:7])], 0))
-    answers = [[int(logits[0].argmax())]]
+    first = runner.run(Plan([span(0, 0, PROMPTS[0]), span(1, 0, PROMPTS[1][:7])], 0))[0]
+    answers = [[int(first.argmax())]]
     answers.append([int(runner.run(Plan([span(1, 7, PROMPTS[1][7:])], 0))[0].argmax())])
     while len(answers[0]) < TOKENS:
         rows = [span(place, len(PROMPTS[place]) + len(answer) - 1, answer[-1:]) for place, answer in enumerate(answers)]
         for answer, row in zip(answers, runner.run(Plan(rows, 2)), strict=True):
             answer.append(int(row.argmax()))
-    return answers
+    return answers, first.tolist()
 
 
 def main() -> None:
-    """Print, for each folder, the answers and the classes of the modules that run, or null where it does not load."""
+    """Print, for each folder, answers, logits and the classes of the modules that run, or null where it does not
+    load."""
     from engine.parallel.leading_runner import LeadingRunner
     from engine.parallel.ranks import Followers
 
@@ -78,10 +91,10 @@ def main() -> None:
         if part is None:
             print("null", flush=True)
             continue
-        answers = _answers(LeadingRunner(part, followers))
+        answers, logits = _answers(LeadingRunner(part, followers))
         followers.order("next")  # type: ignore[arg-type]  # no order, so that it takes the next folder
         kinds = sorted({type(module).__name__ for module in part.model.modules()})
-        print(json.dumps({"answers": answers, "kinds": kinds}), flush=True)
+        print(json.dumps({"answers": answers, "logits": logits, "kinds": kinds}), flush=True)
     process.join()
 
 

@@ -1,0 +1,96 @@
+"""Models with int8 weights on two ranks over gloo: what one process computes that rounds both halves of a row apart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from packed_play import Arrival, ids, play
+
+from engine.batching import BatchLimits
+from engine.front import EngineSpec, HangLimits, ProcessFront
+from engine.loader import load
+from engine.packed_executor import PackedExecutor
+from engine.text.byte_tokenizer import mock_tokenizer
+from engine.text.output import merge_deltas
+from engine.torch_runner import build
+from engine.types import Request, SamplingParams
+from tests.engine import families, rank_play, tiny_models
+from tests.engine.int8_models import in_parts, shared_out, with_biases, write_compressed_tensors, write_modelslim
+from tests.engine.rank_play import PROMPTS, TOKENS
+
+MODELS: dict[str, tuple[Callable[[int], Any], Callable[[Any, Path], None]]] = {
+    "qwen2": (lambda seed: with_biases(families.build("qwen2", seed)), write_modelslim),
+    "llama": (lambda seed: families.build("llama", seed, intermediate_size=51), write_compressed_tensors),
+    "starcoder2": (lambda seed: families.build("starcoder2", seed), write_modelslim),
+    "glm4": (lambda seed: families.build("glm4", seed), write_compressed_tensors),
+}
+"""Biases everywhere; an odd width, so that one rank has more of it; no layers that are replaced as a whole; layers whose
+outputs transformers gathers, and whose inputs it cuts, which are not replaced at all."""
+KINDS = {
+    "qwen2": {"DecoderLayer", "Int8Product"},
+    "llama": {"DecoderLayer", "Int8Product"},
+    "starcoder2": {"Int8Product"},
+    "glm4": {"Int8Product", "Int8Linear"},
+}
+BOUND = 0.1
+"""Largest distance of logits from one rank's, as a part of their spread; see the tests of models."""
+ONE_NUMBER = 0.005
+"""The same from those of the halves: more than one int8 number here or there changes, which the last bit of a float
+may decide."""
+WAYS: list[dict[str, Any]] = [
+    {"temperature": 0.0},
+    {"temperature": 0.9, "seed": 7, "top_k": 20},
+    {"temperature": 1.0, "seed": 5, "n": 2, "frequency_penalty": 0.5},
+]
+
+
+def test_two_ranks_compute_what_one_process_computes_in_halves(tmp_path: Path) -> None:
+    """Its tokens, and its logits; these are not one rank's, and as near to them as int8 is to floats."""
+    cases = [shared_out(*of, tmp_path / family, PROMPTS, TOKENS) for family, of in MODELS.items()]
+    found, _ = rank_play.play([case.folder for case in cases])
+    assert [one["answers"] for one in found] == [case.answers for case in cases]
+    for case, one in zip(cases, found, strict=True):
+        logits = torch.tensor(one["logits"])
+        wanted = [case.logits(model, PROMPTS[0]) for model in (case.halves, case.whole)]
+        near, far = (float((logits - row).square().mean().sqrt() / row.std()) for row in wanted)
+        assert near < ONE_NUMBER < far < BOUND
+    every = set().union(*KINDS.values())
+    assert [every.intersection(one["kinds"]) for one in found] == list(KINDS.values())
+
+
+async def test_two_ranks_draw_what_one_process_draws(tmp_path: Path) -> None:
+    """Greedy and random choices of requests that run together, one of them with penalties."""
+    requests = [
+        Request(
+            str(place),
+            tuple(range(3, 30 + 5 * place)),
+            SamplingParams(max_tokens=10, ignore_eos=True, logprobs=0, **way),
+        )
+        for place, way in enumerate(WAYS)
+    ]
+    model = tiny_models.build("qwen2", 0, mock_tokenizer().vocab_size).requires_grad_(False)
+    write_modelslim(with_biases(model), tmp_path)
+    loaded = load(tmp_path, dtype="float32", device="cpu")
+    runner = build(replace(loaded, model=in_parts(loaded.model, 2)), page_size=8, max_tokens=2048)
+    played = play(PackedExecutor(runner, BatchLimits()), [Arrival(request) for request in requests])
+    wanted = [[ids(tokens) for tokens in played.answers[request.request_id].values()] for request in requests]
+
+    kwargs = {"path": str(tmp_path), "dtype": "float32", "page_size": 8, "memory_bytes": 2**21, "device": "cpu"}
+    spec = EngineSpec("engine.packed_loader:load_executor", kwargs, ranks=2, threads=1, trace=False)
+    front = ProcessFront(mock_tokenizer(), spec, hang=HangLimits(1.0, 300.0))
+
+    async def answer(request: Request) -> list[list[int]]:
+        choices = merge_deltas([deltas async for deltas in front.submit(request)])
+        return [[token.token.token_id for token in choice.tokens] for choice in choices]
+
+    await front.start()
+    try:
+        await asyncio.wait_for(front.wait_ready(), 120)
+        assert await asyncio.gather(*map(answer, requests)) == wanted
+    finally:
+        await front.stop()
