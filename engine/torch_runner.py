@@ -224,9 +224,10 @@ def build(
         raise ModelMismatch(f"it failed in a trial run: {_reason(error)}") from error
     if fuse:
         try:
-            if replace_modules(model, lambda: runner.run(trial), runner.fused):
-                with seam.narrow_windows(model):
-                    seam.check(runner, tokens, dense, *limit)
+            replace_modules(model, lambda: runner.run(trial), runner.fused)
+            # Also where none was replaced: another rank may have replaced some, and would wait for this one.
+            with seam.narrow_windows(model):
+                seam.check(runner, tokens, dense, *limit)
         except Exception as error:
             raise ReplacementMismatch(f"with replaced modules {_reason(error)}") from error
     runner.adapters = LoraLayers(model, changeable)

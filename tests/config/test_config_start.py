@@ -18,9 +18,11 @@ import pytest
 from config_samples import COMPLETE, DEPLOY, MOCK, MODEL, SCHEDULE, changed, written
 from config_server import TEMPLATE, make, save_weights
 
+from engine.loader import load
 from engine.text.byte_tokenizer import mock_tokenizer
+from tests.engine.int8_models import in_parts, write_modelslim
 from tests.engine.peft_adapters import save
-from tests.engine.tiny_models import build
+from tests.engine.tiny_models import NO_EOS, build, generate
 from tools.cli import main
 from tools.serving import CannotStart
 
@@ -92,6 +94,25 @@ def test_the_complete_sample_serves_a_model_with_its_adapter(tmp_path: Path) -> 
     assert answers[0]["choices"][0]["text"] != answers[1]["choices"][0]["text"]
     assert [entry["id"] for entry in listed["data"]] == ["Qwen3-32B", "adapter1"]
     assert any("38 keys have no meaning here" in line and "cpuMemSize" in line for line in errors)
+
+
+def test_two_devices_share_a_model_with_int8_weights(tmp_path: Path) -> None:
+    """A folder of ModelSlim's answers with the tokens of one process that rounds both halves of a row apart."""
+    folder = save_weights(tmp_path / "weights")
+    (folder / "model.safetensors").unlink()
+    tokenizer = mock_tokenizer(TEMPLATE, ("<think>", "</think>"))
+    write_modelslim(build("llama", 1, tokenizer.vocab_size).requires_grad_(False), folder)
+    prompt = list(range(3, 30))
+    halves = in_parts(load(folder, dtype="float32", device="cpu").model, 2)
+    wanted = generate(halves, prompt, max_new_tokens=8, **NO_EOS).sequences[0, len(prompt) :].tolist()
+    names = "ServerConfig.port", "ServerConfig.managementPort", "ServerConfig.metricsPort"
+    model = {MODEL: {"modelName": "m", "modelWeightPath": "weights", "npuMemSize": 1}}
+    file = written(tmp_path, changed(MOCK, {**dict(zip(names, free_ports(3), strict=True)), **model}))
+    body = {"model": "m", "prompt": prompt, "max_tokens": 8, "temperature": 0, "ignore_eos": True}
+    with running(file, "--world-size", "2", "--device", "cpu", "--dtype", "float32") as (url, _):
+        answer = httpx.post(f"{url}/v1/completions", json=body, timeout=_TIME_S).json()
+    assert answer["usage"]["completion_tokens"] == 8
+    assert answer["choices"][0]["text"] == tokenizer._backend.decode(wanted)
 
 
 @pytest.mark.parametrize(

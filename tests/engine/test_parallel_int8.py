@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,24 +18,17 @@ from engine.text.byte_tokenizer import mock_tokenizer
 from engine.text.output import merge_deltas
 from engine.torch_runner import build
 from engine.types import Request, SamplingParams
-from tests.engine import families, rank_play, tiny_models
-from tests.engine.int8_models import in_parts, shared_out, with_biases, write_compressed_tensors, write_modelslim
+from tests.engine import rank_play, tiny_models
+from tests.engine.int8_models import in_parts, shared_out, with_biases, write_modelslim
 from tests.engine.rank_play import PROMPTS, TOKENS
 
-MODELS: dict[str, tuple[Callable[[int], Any], Callable[[Any, Path], None]]] = {
-    "qwen2": (lambda seed: with_biases(families.build("qwen2", seed)), write_modelslim),
-    "llama": (lambda seed: families.build("llama", seed, intermediate_size=51), write_compressed_tensors),
-    "starcoder2": (lambda seed: families.build("starcoder2", seed), write_modelslim),
-    "glm4": (lambda seed: families.build("glm4", seed), write_compressed_tensors),
-}
-"""Biases everywhere; an odd width, so that one rank has more of it; no layers that are replaced as a whole; layers whose
-outputs transformers gathers, and whose inputs it cuts, which are not replaced at all."""
 KINDS = {
     "qwen2": {"DecoderLayer", "Int8Product"},
     "llama": {"DecoderLayer", "Int8Product"},
     "starcoder2": {"Int8Product"},
     "glm4": {"Int8Product", "Int8Linear"},
 }
+"""Modules of interest that run, by family."""
 BOUND = 0.1
 """Largest distance of logits from one rank's, as a part of their spread; see the tests of models."""
 ONE_NUMBER = 0.005
@@ -51,7 +43,7 @@ WAYS: list[dict[str, Any]] = [
 
 def test_two_ranks_compute_what_one_process_computes_in_halves(tmp_path: Path) -> None:
     """Its tokens, and its logits; these are not one rank's, and as near to them as int8 is to floats."""
-    cases = [shared_out(*of, tmp_path / family, PROMPTS, TOKENS) for family, of in MODELS.items()]
+    cases = [shared_out(family, tmp_path, PROMPTS, TOKENS) for family in KINDS]
     found, _ = rank_play.play([case.folder for case in cases])
     assert [one["answers"] for one in found] == [case.answers for case in cases]
     for case, one in zip(cases, found, strict=True):

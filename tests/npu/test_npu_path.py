@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import families
+from tests.engine import families, int8_models
 from tests.engine.rank_play import PROMPTS, TOKENS
 from tests.npu import stand_in
 
@@ -63,18 +63,24 @@ def test_a_step_waits_for_the_device_once(libraries: Path) -> None:
 
 
 def test_two_ranks_answer_on_the_npus_runner_as_generate_does(libraries: Path, tmp_path: Path) -> None:
-    """Over gloo, with torch_npu's modules in place of the layers: each rank's sums stand where they belong."""
-    names = ("llama", "qwen2", "qwen3", "mistral")
-    answers = []
-    for name in names:
+    """Over gloo, with torch_npu's modules in place of the layers: each rank's sums stand where they belong. With int8
+    weights the tokens are those of a process that rounds both halves of a row apart, as they are on a CPU's ranks."""
+    folders, answers = [], []
+    for name in ("llama", "qwen2", "qwen3", "mistral"):
         model, answer = families.build_clear(name, PROMPTS, TOKENS)
         model.save_pretrained(tmp_path / name)
+        folders.append(tmp_path / name)
         answers.append(answer)
+    for name in ("qwen2", "llama"):
+        case = int8_models.shared_out(name, tmp_path / "int8", PROMPTS, TOKENS)
+        folders.append(case.folder)
+        answers.append(case.answers)
     environment = stand_in.environment(libraries, MINDSPEC_NPU_FLOAT32="1", MINDSPEC_NPU_BLOCK="8")
     program = Path(stand_in.__file__).with_name("inside") / "rank_play_npu.py"
-    command = [sys.executable, str(program), *(str(tmp_path / name) for name in names)]
+    command = [sys.executable, str(program), *map(str, folders)]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert [one["answers"] for one in found] == answers
     assert all("NpuDecoderLayer" in one["kinds"] for one in found)
+    assert ["NpuInt8Product" in one["kinds"] for one in found] == [False] * 4 + [True] * 2
