@@ -38,7 +38,8 @@ class Int8Product(Product):
         """See ``Product.memory``."""
         return self.weight.data_ptr(), self.weight.nbytes
 
-    def _product(self, rows: Tensor, bias: Tensor | None) -> Tensor:
+    def part(self, rows: Tensor, bias: Tensor | None) -> Tensor:
+        """See ``Product.part``."""
         return int8_product(rows, self.weight, self.scales, bias)
 
     def _multiply_and_add(self, rows: Tensor, other: Tensor) -> Tensor:

@@ -52,7 +52,8 @@ class NpuInt8Product(Int8Product):
         if max(self.weight.shape) > operators.MOST_OUTPUTS:
             raise ValueError(f"an int8 weight {list(self.weight.shape)}, where {operators.MOST_OUTPUTS} is the most")
 
-    def _product(self, rows: Tensor, bias: Tensor | None) -> Tensor:
+    def part(self, rows: Tensor, bias: Tensor | None) -> Tensor:
+        """See ``Product.part``."""
         return operators.int8_product(rows, self.weight, self.scales, bias)
 
 

@@ -69,15 +69,15 @@ class Product(nn.Module):
 
     def _multiply(self, rows: Tensor) -> Tensor:
         if self._sum is None:
-            return self._product(rows, self.bias)
-        product = self._product(rows, None)
+            return self.part(rows, self.bias)
+        product = self.part(rows, None)
         self._sum(product)
         if self.bias is not None:
             product += self.bias
         return product
 
-    def _product(self, rows: Tensor, bias: Tensor | None) -> Tensor:
-        """Of this rank's part of the weight."""
+    def part(self, rows: Tensor, bias: Tensor | None) -> Tensor:
+        """What this rank's part of the weight gives, and a bias: ``[..., inputs here]`` to ``[..., outputs here]``."""
         product: Tensor = (
             torch.ops.mkldnn._linear_pointwise.default(rows, self._weight, bias, "none", [], "")
             if self.is_packed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from engine.devices import NoDevice, device_of_rank, find_device, runner_type
@@ -11,6 +12,8 @@ from engine.loader import DeviceMissing, LoadError, load, try_out
 from engine.parallel.group import join_group
 from engine.parallel.ranks import Followers, Ranks
 from engine.torch_runner import PAGE_SIZE, ReplacementMismatch, TorchRunner, build
+
+_log = logging.getLogger(__name__)
 
 
 def load_part(
@@ -70,9 +73,10 @@ def load_part(
                 kind=runner_type(target),
                 least=lambda pages: min(ranks.exchange(pages)),
             )
-        except ReplacementMismatch:
+        except ReplacementMismatch as mismatch:
             if not fuse:
                 raise
+            _log.warning("%s runs without replaced modules: %s", loaded.info.architecture, mismatch)
         except (ModelMismatch, LoadError) as error:
             if isinstance(ranks, Followers):
                 ranks.raise_failure()  # a sum that failed here failed since the other rank did

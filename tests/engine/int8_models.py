@@ -173,15 +173,15 @@ class SharedOut:
 def shared_out(family: str, folder: Path, prompts: list[list[int]], tokens: int) -> SharedOut:
     """The first float model of a family, by seed, that answers all prompts clearly once it is written with int8.
 
-    The families differ in what is shared out: qwen2 has biases everywhere, llama a width that is odd; starcoder2 has no
-    layers that are replaced as a whole, and glm4 some that are not replaced at all, since transformers gathers their
-    outputs or cuts their inputs.
+    The families differ in what is shared out: qwen2 and glm4 have biases everywhere, llama a width that is odd;
+    starcoder2 has no layers that are replaced as a whole, and glm4 some whose outputs transformers gathers or whose
+    inputs it cuts, so that only their products are replaced.
     """
     makes: dict[str, tuple[Callable[[int], Any], Callable[[Any, Path], None]]] = {
         "qwen2": (lambda seed: with_biases(families.build("qwen2", seed)), write_modelslim),
         "llama": (lambda seed: families.build("llama", seed, intermediate_size=51), write_compressed_tensors),
-        "starcoder2": (lambda seed: families.build("starcoder2", seed), write_modelslim),
-        "glm4": (lambda seed: families.build("glm4", seed), write_compressed_tensors),
+        "starcoder2": (lambda seed: families.build("starcoder2", seed), write_compressed_tensors),
+        "glm4": (lambda seed: with_biases(families.build("glm4", seed)), write_modelslim),
     }
     make, write = makes[family]
     for seed in count():

@@ -22,8 +22,8 @@ TOKENS = 6
 PROMPTS = [[5 + 3 * index % 50 for index in range(29)], [60 - 2 * index % 55 for index in range(18)]]
 
 
-def play(folders: list[Path]) -> tuple[list[Any], str]:
-    """What the program prints of each folder, and standard error."""
+def play(*folders: Path | str) -> tuple[list[Any], str]:
+    """What the program prints of each folder, and standard error. ``folder:dtype`` has another dtype than float32."""
     command = [sys.executable, "-m", "tests.engine.rank_play", *map(str, folders)]
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=600)
@@ -35,8 +35,11 @@ def _load(ranks: Any, folder: str) -> Any:
     from engine.loader import LoadError
     from engine.parallel.loading import load_part
 
+    path, _, dtype = folder.partition(":")
     try:
-        return load_part(ranks, Path(folder), dtype="float32", device="cpu", page_size=PAGE, memory_bytes=1 << 20)
+        return load_part(
+            ranks, Path(path), dtype=dtype or "float32", device="cpu", page_size=PAGE, memory_bytes=1 << 20
+        )
     except LoadError as error:
         print(error, file=sys.stderr, flush=True)
         return None
@@ -74,8 +77,8 @@ def _answers(runner: Any) -> tuple[list[list[int]], list[float]]:
 
 
 def main() -> None:
-    """Print, for each folder, answers, logits and the classes of the modules that run, or null where it does not
-    load."""
+    """Print, for each folder, answers, logits, the classes of the modules that run and how many weights are int8 as
+    they were loaded; or null where it does not load."""
     from engine.parallel.leading_runner import LeadingRunner
     from engine.parallel.ranks import Followers
 
@@ -94,7 +97,8 @@ def main() -> None:
         answers, logits = _answers(LeadingRunner(part, followers))
         followers.order("next")  # type: ignore[arg-type]  # no order, so that it takes the next folder
         kinds = sorted({type(module).__name__ for module in part.model.modules()})
-        print(json.dumps({"answers": answers, "logits": logits, "kinds": kinds}), flush=True)
+        left = sum(not parameter.is_floating_point() for parameter in part.model.parameters())
+        print(json.dumps({"answers": answers, "logits": logits, "kinds": kinds, "int8_left": left}), flush=True)
     process.join()
 
 

@@ -150,7 +150,7 @@ def test_the_families_of_models_answer_on_two_ranks_as_generate_does(tmp_path: P
         model, answers[family] = families.build_clear(family, PROMPTS, TOKENS)
         model.save_pretrained(tmp_path / family)
     families.build("gpt_oss").save_pretrained(tmp_path / "gpt_oss")
-    (*found, last), log = play([tmp_path / family for family in (*SHARED, "gpt_oss")])
+    (*found, last), log = play(*(tmp_path / family for family in (*SHARED, "gpt_oss")))
     assert {family: one["answers"] for family, one in zip(SHARED, found, strict=True)} == answers
     assert {family for family, one in zip(SHARED, found, strict=True) if "DecoderLayer" in one["kinds"]} == REPLACED
     assert last is None

@@ -41,18 +41,24 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
+def distance(found: Any, wanted: torch.Tensor) -> float:
+    """Of a folder's logits from others ``[vocab]``, as a part of their spread."""
+    return float((torch.tensor(found["logits"]) - wanted).square().mean().sqrt() / wanted.std())
+
+
 def test_two_ranks_compute_what_one_process_computes_in_halves(tmp_path: Path) -> None:
-    """Its tokens, and its logits; these are not one rank's, and as near to them as int8 is to floats."""
+    """Its tokens, and its logits; these are not one rank's, and as near to them as int8 is to floats, also in half
+    precision."""
     cases = [shared_out(family, tmp_path, PROMPTS, TOKENS) for family in KINDS]
-    found, _ = rank_play.play([case.folder for case in cases])
+    *found, half = rank_play.play(*(case.folder for case in cases), f"{cases[-1].folder}:bfloat16")[0]
     assert [one["answers"] for one in found] == [case.answers for case in cases]
     for case, one in zip(cases, found, strict=True):
-        logits = torch.tensor(one["logits"])
-        wanted = [case.logits(model, PROMPTS[0]) for model in (case.halves, case.whole)]
-        near, far = (float((logits - row).square().mean().sqrt() / row.std()) for row in wanted)
-        assert near < ONE_NUMBER < far < BOUND
+        assert distance(one, case.logits(case.halves, PROMPTS[0])) < ONE_NUMBER
+        assert ONE_NUMBER < distance(one, case.logits(case.whole, PROMPTS[0])) < BOUND
+    assert ONE_NUMBER < distance(half, cases[-1].logits(cases[-1].whole, PROMPTS[0])) < BOUND
     every = set().union(*KINDS.values())
     assert [every.intersection(one["kinds"]) for one in found] == list(KINDS.values())
+    assert [one["int8_left"] for one in found] == [0] * len(KINDS)
 
 
 async def test_two_ranks_draw_what_one_process_draws(tmp_path: Path) -> None:

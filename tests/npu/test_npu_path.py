@@ -71,7 +71,7 @@ def test_two_ranks_answer_on_the_npus_runner_as_generate_does(libraries: Path, t
         model.save_pretrained(tmp_path / name)
         folders.append(tmp_path / name)
         answers.append(answer)
-    for name in ("qwen2", "llama"):
+    for name in ("qwen2", "llama", "glm4"):
         case = int8_models.shared_out(name, tmp_path / "int8", PROMPTS, TOKENS)
         folders.append(case.folder)
         answers.append(case.answers)
@@ -82,5 +82,6 @@ def test_two_ranks_answer_on_the_npus_runner_as_generate_does(libraries: Path, t
     assert done.returncode == 0, done.stderr[-3000:]
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert [one["answers"] for one in found] == answers
-    assert all("NpuDecoderLayer" in one["kinds"] for one in found)
-    assert ["NpuInt8Product" in one["kinds"] for one in found] == [False] * 4 + [True] * 2
+    assert ["NpuDecoderLayer" in one["kinds"] for one in found] == [True] * 6 + [False]
+    assert ["NpuInt8Product" in one["kinds"] for one in found] == [False] * 4 + [True] * 3
+    assert all(one["int8_left"] == 0 for one in found)
