@@ -25,7 +25,7 @@ class Admission:
     preempted itself, last, and comes back with room for all that it can need.
 
     A request with a reserved place counts as the oldest, starts beside a full batch, and makes the youngest give way
-    where there is no page for it.
+    where there is no page for it; only others with a reserved place are waited for.
     """
 
     def __init__(self, memory: KVMemory, max_batch_size: int) -> None:
@@ -87,7 +87,7 @@ class Admission:
                 place += 1
                 continue
             while not self._start(group, 0 if reserved else width):
-                if not reserved or not self.running:
+                if not reserved or not self.running or self.running[-1].state.request.reserved:
                     self._block(group)
                     return
                 width -= self.running[-1].width

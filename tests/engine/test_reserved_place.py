@@ -89,6 +89,19 @@ def test_a_probe_gets_a_page_of_the_youngest_where_none_is_free(contiguous):
     assert rest(executor, found) == alone
 
 
+@pytest.mark.parametrize("contiguous", [False, True])
+def test_probes_do_not_take_each_others_pages(monkeypatch, contiguous):
+    """Two pages and three probes at once: the third one waits for a round, and none gives way for it."""
+    executor, _ = make(num_pages=2, page_size=2, contiguous=contiguous)
+    monkeypatch.setattr(executor._admission, "preempt", None)  # else they would do so for ever
+    for name in ("one", "two", "three"):
+        executor.add(replace(PROBE, request_id=name))
+    done = [sorted(outcome.request_id for outcome in executor.step() if outcome.done) for _ in range(2)]
+
+    assert done == [["one", "two"], ["three"]]
+    executor.check()
+
+
 def step(executor, found):
     """Run a step, and add its token ids to those found."""
     for outcome in executor.step():
