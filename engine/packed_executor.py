@@ -153,7 +153,7 @@ class PackedExecutor:
         if number and number not in self._adapters:
             raise ValueError(f"request {request.request_id!r} asks for an adapter that is not loaded")
         state = RequestState.of(request, self._arrivals, self.info.eos_token_ids, self._device, self._grammars)
-        state.adapter = self._adapters[number] if number else 0
+        state.adapter, state.shares = (self._adapters[number] if number else 0), self._prefix_cache
         if request.media:
             if self._media is None:
                 raise ValueError(f"request {request.request_id!r} has media, and the model takes text only")
@@ -225,8 +225,7 @@ class PackedExecutor:
 
     def _enter(self, state: RequestState, choices: list[int]) -> None:
         first = choices[0] if choices else 0
-        sequence = state.prompt_sequence(cached=self._prefix_cache)
-        group = Group(state, (state.arrival, first), [sequence], choices)
+        group = Group(state, (state.arrival, first), [state.prompt_sequence()], choices)
         state.groups.append(group)
         self._admission.enter(group)
 

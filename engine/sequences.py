@@ -106,6 +106,8 @@ class RequestState:
     drafts: bool = True
     """Tokens may be guessed for it."""
     media: PromptMedia | None = None
+    shares: bool = True
+    """Its sequences may share with others what they compute."""
 
     @classmethod
     def of(
@@ -133,12 +135,12 @@ class RequestState:
         """Live sequences: choices, or beams."""
         return self.beam.width if self.beam is not None else len(self.rows)
 
-    def prompt_sequence(self, *, cached: bool = True) -> KVSequence:
-        """A sequence of the prompt alone, nothing of it computed; ``cached``: it may share with others."""
+    def prompt_sequence(self) -> KVSequence:
+        """A sequence of the prompt alone, nothing of it computed."""
         prompt = self.request.prompt_ids if self.media is None else self.media.tokens
         limit = len(prompt) + self.request.sampling.max_tokens - 1
         alike = self.beam is None and (self.media is None or self.media.answers_follow_on)
-        cacheable = (limit if alike else len(prompt)) if cached else 0
+        cacheable = (limit if alike else len(prompt)) if self.shares else 0
         number = self.request.adapter_number
         salt = number.to_bytes(8, "little") if number else b""
         return KVSequence(list(prompt), limit, cacheable, salt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from packed_play import make, request
+from packed_play import Arrival, make, play, request
 
 from engine.batching import BatchLimits
 
@@ -100,6 +100,26 @@ def test_the_prefix_cache_can_be_off(contiguous: bool, prefix_cache: bool) -> No
         cached.append(rounds[0].cached_tokens)
         executor.check()
     assert cached == [0, 4 if prefix_cache else 0]
+
+
+@pytest.mark.parametrize("contiguous", [True, False])
+@pytest.mark.parametrize(("pages", "wide"), [(8, {"n": 2, "use_beam_search": True}), (6, {"n": 6})])
+def test_nothing_is_cached_of_what_had_to_wait_where_the_cache_is_off(
+    contiguous: bool, pages: int, wide: dict[str, int]
+) -> None:
+    """Choices that find no memory when they part, and beams that gave way, are run again from their first token."""
+    executor, _ = make(page_size=2, num_pages=pages, contiguous=contiguous, growth_tokens=0, prefix_cache=False)
+    asked = [
+        greedy("old", (5, 6, 7), 10),
+        request("wide", (1, 2, 3), max_tokens=5, ignore_eos=True, **wide),
+    ]
+    played = play(executor, [Arrival(each) for each in asked])
+    memory = executor.stats.memory
+
+    assert played.done == {"old", "wide"}
+    assert memory is not None
+    assert memory.prefix_queries > 2
+    assert (memory.prefix_hits, memory.pages_cached) == (0, 0)
 
 
 @pytest.mark.parametrize("wrong", ["max_partial_prefills", "max_long_partial_prefills", "long_prefill_tokens"])
