@@ -104,6 +104,8 @@ class MediaDesk:
         self._numbers: OrderedDict[bytes, int] = OrderedDict()
         self._last_number = 0
         self._live: dict[str, PromptMedia] = {}
+        self._computed: dict[str, int] = {}
+        """Of the requests that ran at the last turn, how many of their tokens; the least of their sequences."""
         self._job: _Job | None = None
         self._ended_s = clock()
         self._items = self._kept_items = self._encoded = self._turns_us = 0
@@ -156,6 +158,9 @@ class MediaDesk:
         worked: set[str] = set()
         failed: dict[str, str] = {}
         reading = list(reading)
+        self._computed = {}
+        for media, computed in reading:
+            self._computed[media.request_id] = min(computed, self._computed.get(media.request_id, computed))
         while (job := self._job or self._next(reading)) is not None:
             self._job = job
             worked.update(self._waiting_for(job))
@@ -191,9 +196,15 @@ class MediaDesk:
         self._numbers.move_to_end(item.content_hash)
         return PromptItem(item, number, places, advance)
 
-    def _waiting_for(self, job: _Job) -> list[str]:
-        content = job.item.content_hash
-        return [name for name, media in self._live.items() if any(i.item.content_hash == content for i in media.items)]
+    def _waiting_for(self, job: _Job) -> dict[str, MediaItem]:
+        """Who needs what is being encoded, and their own item of it; who has computed it and answers does not."""
+        waiting: dict[str, MediaItem] = {}
+        for name, media in self._live.items():
+            computed = self._computed.get(name, 0)
+            for each in media.items:
+                if each.end > computed and each.item.content_hash == job.item.content_hash:
+                    waiting.setdefault(name, each.item)
+        return waiting
 
     def _next(self, reading: list[tuple[PromptMedia, int]]) -> _Job | None:
         """Begin with the next item, after room was made for it; None where there is none, or no room yet.
@@ -239,30 +250,31 @@ class MediaDesk:
 
     def _finish(self, job: _Job) -> dict[str, str]:
         """Keep what was encoded; or say of each request that waits for it why it fails."""
-        item = job.item
-        facts = {"kind": item.kind, "start": item.start, "tokens": item.tokens}
+        item, waiting, count = job.item, self._waiting_for(job), 0
         try:
             found = job.encoding.result()
         except FileNotFoundError:
             # Whoever gives a request up removes its files before this process hears of it. Others who have the same
             # content have files of their own, which are read next.
-            gone = item.features
-            waiting = {name: self._live[name] for name in self._waiting_for(job)}
-            return {
-                name: _FAILED.format(**facts)
-                for name, media in waiting.items()
-                if any(each.item.features == gone for each in media.items)
+            theirs = {
+                name for name, media in self._live.items() if any(i.item.features == item.features for i in media.items)
             }
+            waiting = {name: own for name, own in waiting.items() if name in theirs}
+            reason = _FAILED
         except Exception:
             _log.exception("the encoder failed")
-            reason = _FAILED.format(**facts)
+            reason = _FAILED
         else:
+            count = len(found)
             if found.shape != (item.tokens, self._width):
-                reason = _MISFITS.format(**facts, found=len(found))
+                reason = _MISFITS
             elif not found.isfinite().all():
-                reason = _NOT_FINITE.format(**facts)
+                reason = _NOT_FINITE
             else:
                 self._kept.put(item.content_hash, found)
                 self._encoded += 1
                 return {}
-        return dict.fromkeys(self._waiting_for(job), reason)
+        return {
+            name: reason.format(kind=own.kind, start=own.start, tokens=own.tokens, found=count)
+            for name, own in waiting.items()
+        }

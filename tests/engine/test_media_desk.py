@@ -122,6 +122,42 @@ def test_an_item_that_cannot_be_encoded_fails_its_requests_alone(files, fails, g
         assert played.answers[each.request_id] == answer_of(each, seen=seen_by_model(parts[each.request_id]))
 
 
+def test_an_image_that_cannot_be_encoded_again_does_not_end_an_answer_that_has_read_it(files):
+    """Its embeddings were given up, and another request has the same image when the device is short of memory."""
+    encoder = FakeEncoder()
+    executor = made(encoder)
+    parts = [[1, 2], 1, [4]]
+    answers = with_media(greedy("answers", [0], 8), parts, files)
+    executor.add(answers)
+    tokens = []
+    while not tokens:
+        tokens += executor.step()[0].tokens
+    executor._media._kept.clear()
+    encoder.fails = {1}
+    executor.add(with_media(greedy("late", [0], 1), [[6], 1, [4]], files))
+    failures = {}
+    while executor.live_sequences:
+        for outcome in executor.step():
+            tokens += outcome.tokens
+            if outcome.failure is not None:
+                failures[outcome.request_id] = outcome.failure
+    assert failures == {"late": "The image at prompt token 1 could not be encoded."}
+    assert {0: tokens} == answer_of(answers, seen=seen_by_model(parts))
+
+
+def test_each_request_is_told_where_its_own_image_stands(files):
+    """Two have the same one, at other places."""
+    encoder = FakeEncoder()
+    encoder.fails = {1}
+    texts = {"ab": [4, 5], "a": [4]}
+    requests = [with_media(greedy(name, [0], 1), [text, 1], files) for name, text in texts.items()]
+    played = play(made(encoder), [Arrival(each) for each in requests])
+    assert {failure.request_id: failure.message for failure in played.failures} == {
+        "ab": "The image at prompt token 2 could not be encoded.",
+        "a": "The image at prompt token 1 could not be encoded.",
+    }
+
+
 def test_a_file_that_is_gone_fails_its_own_request_alone(files, tmp_path):
     """A client that leaves takes its files along; another one with the same image has its own."""
     encoder = FakeEncoder()
