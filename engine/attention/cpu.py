@@ -114,7 +114,8 @@ class CpuStep:
         self._pool = pool
         spans = plan.spans
         begins = [span.pages[0] * page_size for span in spans]
-        single = [index for index, span in enumerate(spans) if len(span.token_ids) == 1]
+        # Only where logits show what a row read: one without any attends by itself, as a chunk does.
+        single = [index for index, span in enumerate(spans) if len(span.token_ids) == 1 and span.wanted]
         lengths = [spans[index].start + 1 for index in single]
         places = [begins[index] for index in single]
         self._page_size = page_size
@@ -125,7 +126,7 @@ class CpuStep:
         else:
             groups = gathered(places, lengths) if self._gathers else group_rows(places, lengths, pool.slots)
         order = [member for group in groups for member in group.members]
-        self.reads_more = grouped and len(groups) < len(single)
+        self.reads_more = grouped and (self._gathers or len(groups) < len(single))
         """Whether more is read for a row, and masked, than its context: numbers that are not finite then spread."""
         self._groups = groups
         self._single_lengths = [lengths[member] for member in order]

@@ -176,6 +176,31 @@ def test_numbers_that_are_not_finite_stay_with_their_sequence() -> None:
     assert not found[1].isfinite().all()
 
 
+def test_rows_that_read_whole_pages_for_themselves_read_nothing_of_earlier_owners() -> None:
+    """In bfloat16 four single rows copy their pages, also where their lengths let no two of them share a call."""
+    runner = _runner(families.build("llama").to(torch.bfloat16), max_tokens=1024)
+    begins, lengths = (0, 2, 12, 36), (1, 70, 170, 310)  # pages, tokens
+    rows = []
+    for begin, length in zip(begins, lengths, strict=True):
+        pages = range(begin, begin + length // PAGE + 1)
+        runner.run(Plan([Span(pages, 0, [5] * length, 0)], 0))
+        rows.append(Span(pages, length, [7], 1))
+    wanted = runner.run(Plan(rows, 4))
+    for pool in (runner.pool.keys[0], runner.pool.values[0]):
+        pool[:, 12 * PAGE + 171 : 12 * PAGE + 176] = torch.nan
+    found = runner.run(Plan(rows, 4))
+    assert (found - wanted).abs().max() < 0.02 * wanted.abs().max()
+
+
+def test_a_row_without_logits_reads_nothing_of_earlier_owners() -> None:
+    """One token in the middle of a prompt, beside a longer row: what it leaves in its page is a number."""
+    runner = _runner(families.build("llama"))
+    runner.run(Plan([_span(0, 0, [5] * 9), _span(1, 0, [6] * 12)], 0))
+    runner.pool.values[0][:, 10:13] = torch.nan
+    runner.run(Plan([_span(1, 12, [8]), _span(0, 9, [7], False)], 1))
+    assert runner.pool.values[1][:, 9].isfinite().all()
+
+
 def test_pages_are_copied_wherever_they_lie() -> None:
     """Runs of pages and single ones, in one call."""
     runner = _runner(families.build("llama"))
