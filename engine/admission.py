@@ -22,7 +22,8 @@ class Admission:
     When a running sequence finds no page, the youngest running group is preempted: it gives up its pages, keeps its
     tokens and waits in its place in the order; later its tokens are run again like a prompt. A group never makes an
     older one give way, so the oldest always goes on. Where extents are too cut up for the oldest to grow, it is
-    preempted itself, last, and comes back with room for all that it can need.
+    preempted itself, last, and comes back with room for all that it can need. While beams come back no younger group
+    starts, else they would find its pages missing each time.
 
     A request with a reserved place counts as the oldest, starts beside a full batch, and makes the youngest give way
     where there is no page for it; only others with a reserved place are waited for.
@@ -80,7 +81,8 @@ class Admission:
         while place < len(self.waiting):
             group = self.waiting[place]
             reserved = group.state.request.reserved
-            if not reserved and width and width + group.width > self._max_batch_size:
+            full = width and width + group.width > self._max_batch_size
+            if not reserved and (full or self._coming_back(group)):
                 self._block(group)
                 return
             if self._memory.must_wait(group.sequences[0]):
@@ -118,6 +120,14 @@ class Admission:
         self.preemptions += 1
         self.enter(group)
 
+    def make_way(self, group: Group) -> bool:
+        """Preempt the youngest running group, unless that is ``group`` itself; whether there was a younger one."""
+        youngest = self.running[-1]
+        if youngest is group:
+            return False
+        self.preempt(youngest)
+        return True
+
     def drop(self, group: Group) -> None:
         """A group is over, wherever it is."""
         (self.running if group in self.running else self.waiting).remove(group)
@@ -127,6 +137,10 @@ class Admission:
         """Give back a group's pages."""
         for sequence in group.sequences:
             self._memory.release(sequence)
+
+    def _coming_back(self, group: Group) -> bool:
+        """Whether older beams run their prompt again, whose memory must still be free when they part."""
+        return any(each.resume is not None for each in self.running if each.order < group.order)
 
     def _block(self, group: Group) -> None:
         self._blocked = True
@@ -149,8 +163,7 @@ class Admission:
     def _secure(self, group: Group) -> None:
         for sequence in group.sequences:
             while not self._memory.secure(sequence):
-                victim = self.running[-1]
-                self.preempt(victim)
-                if victim is group:
+                if not self.make_way(group):
+                    self.preempt(group)
                     group.reserve_all = True
                     return

@@ -70,18 +70,30 @@ class Forks:
             self._wait(group, tokens)
 
     def resume_beams(self, group: Group) -> None:
-        """Take preempted beams up again, whose prompt has been run anew."""
+        """Take preempted beams up again, whose prompt has been run anew; younger groups give way.
+
+        Else those would keep what they got while the prompt ran, which may be too much for the beams each time, and
+        get no further themselves where a step has no room for more than that prompt.
+        """
         tokens, group.resume = group.resume, None
         assert tokens is not None
         prompt = group.sequences[0]
         for beam in tokens[1:]:
-            child = self._memory.fork(prompt, beam, group.reserve_all)
+            while (child := self._memory.fork(prompt, beam, group.reserve_all)) is None:
+                if not self._admission.make_way(group):
+                    break
             if child is None:
                 break
             group.sequences.append(child)
         prompt.tokens = tokens[0]
-        if len(group.sequences) < len(tokens) or not all(map(self._memory.secure, group.sequences)):
+        if len(group.sequences) < len(tokens) or not all(self._secured(group, each) for each in group.sequences):
             self._wait(group, tokens)
+
+    def _secured(self, group: Group, sequence: KVSequence) -> bool:
+        while not self._memory.secure(sequence):
+            if not self._admission.make_way(group):
+                return False
+        return True
 
     def _wait(self, group: Group, tokens: list[list[int]]) -> None:
         """There is no room for all beams: all of them wait, and come back with all the memory they can need."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from packed_play import Arrival, make, play, request
+from packed_play import Arrival, answer_of, make, play, request
 
 from engine.batching import BatchLimits
 
@@ -120,6 +120,24 @@ def test_nothing_is_cached_of_what_had_to_wait_where_the_cache_is_off(
     assert memory is not None
     assert memory.prefix_queries > 2
     assert (memory.prefix_hits, memory.pages_cached) == (0, 0)
+
+
+@pytest.mark.parametrize(("contiguous", "pages"), [(True, 9), (False, 7)])
+def test_beams_that_gave_way_come_back_before_younger_requests_start(contiguous: bool, pages: int) -> None:
+    """Three beams need all pages, and a step has one part of a prompt. The request behind them takes none while their
+    prompt is run again, else they would find too few each time, and it would never have its turn.
+    """
+    executor, _ = make(
+        page_size=2,
+        num_pages=pages,
+        contiguous=contiguous,
+        growth_tokens=0,
+        limits=BatchLimits(max_prefill_batch_size=1),
+    )
+    beams = request("beams", (1, 2), n=3, max_tokens=4, use_beam_search=True, ignore_eos=True)
+    arrivals = [Arrival(greedy("old", (4,), 6)), Arrival(beams, 1), Arrival(greedy("late", (3,), 2), 3)]
+    played = play(executor, arrivals)
+    assert played.answers == {asked.request.request_id: answer_of(asked.request) for asked in arrivals}
 
 
 @pytest.mark.parametrize("wrong", ["max_partial_prefills", "max_long_partial_prefills", "long_prefill_tokens"])
