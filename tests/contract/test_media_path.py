@@ -64,6 +64,7 @@ def at_once(client: httpx.Client, bodies: Sequence[dict[str, Any]]) -> list[str]
 
 def until_empty(spool: Path) -> None:
     """Wait until no request has a file any more."""
+    assert list(spool.glob("*/.lock")), "no server has its files there"
     began_s = time.monotonic()
     while left := [path for path in spool.glob("*/*") if path.name != ".lock"]:
         assert time.monotonic() < began_s + TIME_S, left

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tools.doctor import driver, machine
 from tools.doctor.findings import Fault
-from tools.doctor.machine import Here, Machine, User
+from tools.doctor.machine import Copied, Here, Machine, User
 from tools.doctor.patient import Patient
 from tools.doctor.smi import Chip, chips_of
 from tools.doctor.versions import PAIRS, numbers, pair_of
@@ -104,6 +104,14 @@ def test_whom_a_mode_lets_in(tmp_path: Path) -> None:
     assert not User(owner + 1, frozenset({group})).may(found, "rw")
     assert not User(owner + 1, frozenset({group + 1})).may(found, "r")
     assert User(0, frozenset()).may(found, "rwx")
+
+
+def test_who_would_serve_by_what_id_printed(tmp_path: Path) -> None:
+    """The groups are those of the list, and the user's own; without the command's words nobody knows."""
+    copied = Copied(Machine(tmp_path), tmp_path)
+    assert copied.user() is None
+    (tmp_path / "id").write_text("uid=1000(serve) gid=1000(serve) groups=1000(serve),27(sudo),1002(HwHiAiUser)\n")
+    assert copied.user() == User(1000, frozenset({1000, 27, 1002}))
 
 
 def patient_with_npu_smi(folder: Path, script: str) -> Patient:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from trees import UID, Tree, healthy
+from trees import SMI, UID, Tree, healthy
 
 from tools.cli import main
 from tools.doctor.looks import LOOKS
@@ -35,10 +35,10 @@ def in_container(change: Callable[[Tree], object]) -> Callable[[Tree], object]:
     return lambda tree: (tree.write(CONTAINER), change(tree))
 
 
-def large_weights(tree: Tree) -> None:
-    """A file of 40 GiB that takes no room."""
+def large_weights(tree: Tree, gib: int = 40) -> None:
+    """A file of so many GiB that takes no room."""
     with (tree.root / "data/weights/model.safetensors").open("r+b") as opened:
-        opened.truncate(40 << 30)
+        opened.truncate(gib << 30)
 
 
 ILL = (
@@ -52,6 +52,8 @@ ILL = (
     Ill("manager missing on a host", lambda tree: tree.remove("dev/davinci_manager"), "managers",
         "/dev/davinci_manager is missing", "restart the machine"),
     Ill("permissions of a node", lambda tree: (tree.root / "dev/davinci1").chmod(0o660), "permissions",
+        f"user {UID} may not read and write /dev/davinci1", "(`usermod -aG HwHiAiUser USER`) and log in anew."),
+    Ill("a node that may be read alone", lambda tree: (tree.root / "dev/davinci1").chmod(0o664), "permissions",
         f"user {UID} may not read and write /dev/davinci1", "(`usermod -aG HwHiAiUser USER`) and log in anew."),
     Ill("no driver in a container", in_container(lambda tree: tree.remove("usr/local/Ascend/driver/version.info")),
         "driver", "of the driver /usr/local/Ascend/driver/version.info cannot be found.",
@@ -71,6 +73,14 @@ ILL = (
     Ill("card taken by others", lambda tree: tree.replace("said/npu-smi", "3318 / 65536", "65000/ 65536"),
         "memory of cards", "npu:0 has 0.5 GiB of 64.0 GiB free, and 2.0 GiB are needed.",
         "end the processes that `npu-smi info` lists"),
+    Ill("the second instance's card taken by others",
+        lambda tree: (tree.replace("said/npu-smi", "3314 / 65536", "65000/ 65536"),
+                      tree.config(npuDeviceIds=[[0], [1]], modelInstanceNumber=2)),
+        "memory of cards", "npu:1 has 0.5 GiB of 64.0 GiB free", "end the processes that `npu-smi info` lists"),
+    Ill("the only visible card taken by others",
+        lambda tree: (tree.replace("said/npu-smi", "3314 / 65536", "65000/ 65536"),
+                      tree.env(ASCEND_RT_VISIBLE_DEVICES="1")),
+        "memory of cards", "npu:0 has 0.5 GiB of 64.0 GiB free", "end the processes that `npu-smi info` lists"),
     Ill("card too small", lambda tree: tree.config(npuMemSize=80), "memory of cards",
         "npu:0 has 64.0 GiB, and weights, keys and values need 81.0 GiB.", "more cards (worldSize), a smaller"),
     Ill("CANN unset", lambda tree: tree.env(ASCEND_HOME_PATH=None), "CANN's variables",
@@ -95,6 +105,9 @@ ILL = (
     Ill("torch_npu for another torch", lambda tree: tree.package("torch", "2.10.0+cpu"), "torch with torch_npu",
         "torch_npu 2.13.0 is built for torch 2.13.0, and torch 2.10.0+cpu is installed.",
         "pip install torch==2.13.0, or torch_npu==2.10.0.post4 for the torch that is installed."),
+    Ill("torch_npu for a torch with another last number", lambda tree: tree.package("torch", "2.13.1"),
+        "torch with torch_npu", "torch_npu 2.13.0 is built for torch 2.13.0, and torch 2.13.1 is installed.",
+        "pip install torch==2.13.0."),
     Ill("torch_npu too old", lambda tree: (tree.package("torch", "2.8.0"), tree.package("torch_npu", "2.8.0.post2")),
         "torch_npu", "torch_npu 2.8.0.post2 is too old", "pip install torch==2.13.0 torch_npu==2.13.0"),
     Ill("visible cards out of range", lambda tree: tree.env(ASCEND_RT_VISIBLE_DEVICES="0,2"), "visible cards",
@@ -116,6 +129,8 @@ ILL = (
         "has no weights: no .safetensors and no .gguf file.", "set modelWeightPath to a whole folder of weights"),
     Ill("permissions of weights", lambda tree: (tree.root / "data/weights/model.safetensors").chmod(0o600), "weights",
         "data/weights/model.safetensors.", "give the folder of weights to that user (chown -R)"),
+    Ill("a folder of weights that may not be entered", lambda tree: (tree.root / "data/weights").chmod(0o744),
+        "weights", "data/weights.", "give the folder of weights to that user (chown -R)"),
     Ill("weights larger than the host's memory", large_weights, "memory of the host",
         "32.0 GiB of the host's memory are available, and loading needs 42.0 GiB.", "give the container or machine"),
     Ill("full disk", lambda tree: tree.replace("said/df", " 63081248 ", "    20480 "), "disk",
@@ -212,6 +227,41 @@ def test_parts_of_cards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     tree.write("dev/vdavinci100", mode=0o666)
     code, rows = looked(tmp_path, capsys)
     assert (code, rows[0]["found"]) == (0, "/dev/vdavinci100")
+
+
+def test_weights_are_shared_out_over_the_cards_of_an_instance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of 25 GiB, 45 for pages and one are free on each of two cards, where 71 would not be."""
+    tree = healthy(tmp_path)
+    large_weights(tree, 25)
+    tree.config(worldSize=2, npuDeviceIds=[[0, 1]], npuMemSize=45)
+    code, rows = looked(tmp_path, capsys)
+    assert [row["found"] for row in rows if row["look"] == "memory of cards"] == [
+        "58.5 GiB are free where they are needed"
+    ]
+    assert code == 0
+
+
+def test_a_card_that_npu_smi_does_not_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is another container's; of its memory nothing is known, which is no fault."""
+    tree = healthy(tmp_path)
+    tree.write("said/npu-smi", SMI[: SMI.index("| 1     910B3")])
+    tree.config(npuDeviceIds=[[1]])
+    code, rows = looked(tmp_path, capsys)
+    assert code == 0
+    assert [row["found"] for row in rows if row["look"] == "npu-smi"] == ["1 chip: 910B3"]
+
+
+def test_a_cann_of_the_future(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said to be newer than what was tried, and is no fault."""
+    tree = healthy(tmp_path)
+    tree.write(f"{CANN}/aarch64-linux/ascend_toolkit_install.info", "version=10.1.0\n")
+    code, rows = looked(tmp_path, capsys)
+    assert [row["found"] for row in rows if row["look"] == "CANN's version"] == [
+        "CANN 10.1.0, newer than what torch_npu 2.13.0 was released with (9.2)"
+    ]
+    assert code == 0
 
 
 def test_a_link_to_nothing_beside_the_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

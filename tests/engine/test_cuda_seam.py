@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from engine.attention import cuda
+from engine.attention.registry import LayerShape
 from engine.cuda.runner import CudaRunner
 from engine.forward import ModelMismatch
 from engine.loader import LoadedModel
@@ -105,12 +107,39 @@ def test_chunks_company_and_rows_answer_as_generate(case: tuple[TorchRunner, Any
 
 
 def test_what_the_kernel_cannot_do_is_refused() -> None:
-    """Other devices and whole precision by the runner, soft caps by the step."""
+    """Other devices by the runner, soft caps by the step."""
     loaded = families.loaded(families.build("llama"))
     with pytest.raises(ModelMismatch, match="for cuda devices, and the model is on cpu"):
         CudaRunner.refuse(loaded, 256)
     with pytest.raises(ModelMismatch, match="caps scores softly"):
         build(families.loaded(families.build("gemma2")), page_size=PAGE, memory_bytes=1 << 26, kind=CpuCudaRunner)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_whole_precision_is_refused(dtype: torch.dtype) -> None:
+    """At load, by name: the kernel computes in half precision alone."""
+    with pytest.raises(ModelMismatch, match=f"computes in half precision, not in {dtype}"):
+        CudaRunner.refuse(on_a_gpu(dtype), 256)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_taken(dtype: torch.dtype) -> None:
+    """Both kinds."""
+    CudaRunner.refuse(on_a_gpu(dtype), 256)
+
+
+def on_a_gpu(dtype: torch.dtype) -> LoadedModel:
+    """A model of which only the device and the dtype are looked at."""
+    return families.loaded(SimpleNamespace(device=torch.device("cuda"), dtype=dtype))
+
+
+def test_two_engines_on_a_gpu_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine tenths of 40 GiB beyond the first one, half of that each, in pages of 256 tokens."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (41 << 30, 64 << 30))
+    shapes = [LayerShape(32, 8, 128, 128)]
+    page = 2 * 256 * 8 * 128 * 2
+    assert CudaRunner.pages(shapes, None, 1.0, 256, torch.bfloat16) == (36 << 30) // page
+    assert CudaRunner.pages(shapes, None, 0.5, 256, torch.bfloat16) == (18 << 30) // page
 
 
 def test_pages_are_what_the_kernel_reads() -> None:

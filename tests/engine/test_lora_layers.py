@@ -161,10 +161,13 @@ def test_only_layers_that_see_every_row_once_can_be_changed() -> None:
 
 
 def test_a_layer_that_cannot_be_changed_is_refused_and_nothing_is_kept() -> None:
-    """By name."""
+    """By name, also of the layers before it that could be changed."""
     runner = _runner(families.build("llama"))
+    good, *_ = runner.adapter_layers()
+    pair = torch.zeros(1, 32), torch.zeros(32, 1)
     with pytest.raises(AdapterError, match=r"no layer 'model\.norm'"):
-        runner.load_adapter("wrong", {"model.norm": (torch.zeros(1, 32), torch.zeros(32, 1))})
+        runner.load_adapter("wrong", {good: pair, "model.norm": pair})
+    assert any(isinstance(module, Product) for module in runner.model.modules())
     assert all(module.delta is None for module in runner.model.modules() if isinstance(module, Product))
 
 

@@ -10,6 +10,7 @@ from fake_encoder import CountingClock, FakeEncoder, make_desk, seen_by_model, w
 from packed_play import Arrival, answer_of, finish, greedy, make, play
 
 from engine.batching import BatchLimits
+from engine.multimodal import desk as desk_module
 
 NAN = torch.full((3, 2), torch.nan)
 
@@ -35,6 +36,19 @@ def test_pages_of_another_content_are_never_used(files):
     ]
     cached = [play(executor, [Arrival(each)]).cached_tokens[each.request_id] for each in asked]
     assert cached == [0, 2, 5]
+
+
+def test_a_content_that_was_forgotten_finds_no_page_of_its_past(files, monkeypatch):
+    """Two numbers are known at most: the third content takes that of the one that was asked for longest ago."""
+    monkeypatch.setattr(desk_module, "_KNOWN_CONTENTS", 2)
+    executor = made(FakeEncoder())
+    cached = []
+    for place, content in enumerate([1, 4, 1, 3, 1, 4]):
+        asked = with_media(greedy(str(place), [0], 1), [[1, 2], content, [4]], files)
+        played = play(executor, [Arrival(asked)])
+        assert played.answers[str(place)] == answer_of(asked, seen=seen_by_model([[1, 2], content, [4]]))
+        cached.append(played.cached_tokens[str(place)])
+    assert cached == [0, 2, 5, 2, 5, 2]
 
 
 def test_a_content_is_encoded_once_for_all_who_have_it(files):
@@ -85,6 +99,19 @@ def test_a_cancelled_request_stops_its_encoder(files):
     assert not thread.is_alive()
     assert executor.step() == []
     assert 0 < encoder.rows == rows < 6
+
+
+def test_a_desk_that_is_cleared_stops_its_encoder(files):
+    """As after a step that failed: its thread ends where it stands."""
+    encoder = FakeEncoder()
+    executor = made(encoder)
+    executor.add(with_media(greedy("image", [0], 1), [3, [5]], files))
+    executor.step()
+    thread = executor._media._job.encoding._thread
+    executor._media.clear()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+    assert encoder.rows < 6
 
 
 def test_an_encoder_goes_on_for_others_who_wait_for_the_content(files):
@@ -178,13 +205,18 @@ def test_a_file_that_is_gone_fails_its_own_request_alone(files, tmp_path):
 
 
 def test_media_that_do_not_fit_their_prompt_are_refused(files):
-    """The wrong number of tokens, a place outside of the prompt, and a text model."""
+    """The wrong number of tokens, none, a place outside of the prompt, and a text model."""
     good = with_media(greedy("a", [0], 1), [[1], 1, [4]], files)
     (item,) = good.media
     executor = made(FakeEncoder())
-    for start, tokens in ((1, 2), (3, 3)):
+    refusals = [
+        (1, 2, "3 places of an image are not its 2 tokens"),
+        (1, 0, "an image stands for 0 tokens"),
+        (3, 3, "do not lie one after the other in its prompt"),
+    ]
+    for start, tokens, words in refusals:
         wrong = type(item)(item.kind, start, tokens, item.content_hash, item.features)
-        with pytest.raises(ValueError, match=r"places of an image|one after the other"):
+        with pytest.raises(ValueError, match=words):
             executor.add(type(good)("a", good.prompt_ids, good.sampling, media=(wrong,)))
     with pytest.raises(ValueError, match="the model takes text only"):
         make()[0].add(good)

@@ -140,6 +140,15 @@ def test_frames_are_the_middles_of_equal_parts(media_models: MediaModels) -> Non
     assert made.frame_indices(1, 8.0) == [0]
 
 
+def test_frames_at_a_rate_that_a_folder_names_are_one_at_least(media_models: MediaModels) -> None:
+    """One a second: three of 24 at 8 a second, and the middle one of three that last less than a second."""
+    made = InternVLInputs(media_models.folder("internvl"))
+    videos = made._processor.video_processor
+    videos.num_frames, videos.fps = None, 1.0
+    assert made.frame_indices(24, 8.0) == [4, 12, 20]
+    assert made.frame_indices(3, 8.0) == [1]
+
+
 def test_a_video_has_its_own_token(media_models: MediaModels) -> None:
     """The model's configuration names that of images only; that of videos is the tokenizer's."""
     encoder = InternVLEncoder(whole_model(media_models.folder("internvl")))

@@ -42,6 +42,7 @@ async def test_an_image_is_answered_by_a_process_and_again_by_the_next_one(
         assert front.info is not None
         assert front.info.media_tokens == (("image", 262), ("video", 263))
         first = await text_of(front, asked.request("first"))
+        assert first
         assert first == tokenizer.decode(asked.generate(), skip_special_tokens=True)
         with pytest.raises(EngineError) as caught:
             await killed_at_its_first_token(front, asked.request("killed", max_tokens=900))

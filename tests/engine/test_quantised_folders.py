@@ -197,6 +197,11 @@ def test_descriptions_that_say_more_or_less_are_refused(
     [
         ("weight", torch.ones(32, 32), "weight is F32 [32, 32], where I8 [out, in] is served."),
         ("weight_scale", torch.ones(32), "weight_scale is F32 [32], where a float of shape [32, 1]"),
+        (
+            "weight_scale",
+            torch.ones(32, 1, dtype=torch.int32),
+            "weight_scale is I32 [32, 1], where a float of shape [32, 1]",
+        ),
         ("weight_scale", torch.ones(32, 4), "weight_scale is F32 [32, 4], where a float of shape [32, 1]"),
         ("weight_offset", torch.ones(32, 1), "weight_offset is not 0: weights that are not symmetric are not served."),
         ("input_scale", torch.ones(1), "have model.layers.0.self_attn.q_proj.input_scale, which this model does not"),
@@ -263,6 +268,24 @@ def test_an_index_that_leads_nowhere_is_refused(model: Any, tmp_path: Path, inde
     assert reason in refusal(tmp_path)
 
 
+def test_two_files_of_weights_without_an_index_are_refused(model: Any, tmp_path: Path) -> None:
+    """Nobody could say which of them is meant."""
+    write_modelslim(model, tmp_path)
+    (tmp_path / "quant_model_weight_w8a8.safetensors").write_bytes((tmp_path / WEIGHTS).read_bytes())
+    assert f"there are 2 files of weights (quant_model_weight_w8a8.safetensors, {WEIGHTS}) and no index" in (
+        refusal(tmp_path)
+    )
+
+
+def test_a_folder_that_says_float_needs_no_description(model: Any, tmp_path: Path) -> None:
+    """ModelSlim's word for weights as they are."""
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "quantize": "FLOAT"}))
+    layer = load(tmp_path, dtype="float32", device="cpu").model.get_submodule(FIRST)
+    assert type(layer) is torch.nn.Linear
+
+
 def test_quantised_experts_are_refused(tmp_path: Path) -> None:
     """They are no linear layers of their own in transformers."""
     model = families.build("qwen3_moe")
@@ -295,6 +318,7 @@ GROUP = ("config_groups", "group_0")
     [
         (("format",), "pack-quantized", "quantization_config.format is 'pack-quantized', where 'int-quantized' is"),
         (("format",), "float-quantized", "quantization_config.format is 'float-quantized', where"),
+        ((*GROUP, "format"), "pack-quantized", "group_0.format is 'pack-quantized', where 'int-quantized' is served."),
         ((*GROUP, "weights", "num_bits"), 4, "group_0.weights.num_bits is 4, where 8 is served."),
         ((*GROUP, "weights", "type"), "float", "group_0.weights.type is 'float', where 'int' is served."),
         ((*GROUP, "weights", "strategy"), "group", "group_0.weights.strategy is 'group', where 'channel' is served."),

@@ -162,6 +162,20 @@ def test_activations_may_stay_exact_for_a_while() -> None:
     assert torch.equal(model(tokens).logits, rounded)
 
 
+def test_activations_are_rounded_again_after_a_failure() -> None:
+    """A model that fails while they are exact is not left so."""
+    model = quantise(families.build("qwen2"))
+
+    def fail() -> None:
+        with exact_activations(model):
+            assert all(part.exact for part in model.modules() if isinstance(part, Int8Linear))
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        fail()
+    assert [part.exact for part in model.modules() if isinstance(part, Int8Linear)] == [False] * 14
+
+
 def test_a_layer_with_some_int8_parts_keeps_its_shape() -> None:
     """Queries as floats beside int8 keys cannot be joined; each is replaced by itself."""
     model = quantise(families.build("llama"))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import resource
+import select
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -103,6 +107,33 @@ def test_a_child_leaves_no_descriptor_open(children: Children) -> None:
     for what in ("answer", "die", "chatter"):
         children.ask({"act": what}, 60.0)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+HANGING = """\
+import os, sys, time
+from handlers.media.child import Children
+
+def hang(_):
+    print(os.getpid(), file=sys.stderr, flush=True)
+    time.sleep(3600)
+
+Children(hang).ask({}, 3600.0)
+"""
+
+
+def test_a_child_ends_with_the_process_that_forked_it() -> None:
+    """A worker that is killed leaves no decoder behind, which would go on in a file that nobody waits for."""
+    with subprocess.Popen([sys.executable, "-c", HANGING], stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        pid = int(worker.stderr.readline())
+        child = os.pidfd_open(pid)
+        try:
+            worker.kill()
+            assert select.select([child], [], [], 20.0)[0]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(child, signal.SIGKILL)
+            os.close(child)
 
 
 def test_a_picture_that_needs_more_memory_than_there_is_says_so(tmp_path: Path) -> None:

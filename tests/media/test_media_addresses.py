@@ -65,6 +65,18 @@ def test_private_addresses_are_open_where_they_are_listed(text: str) -> None:
     assert refused_address(address, EVERYTHING) is None
 
 
+@pytest.mark.parametrize("text", [
+    *("0.0.0.1", "169.254.169.254", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
+    *("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"),
+    *("::", "fe80::1", "fec0::1", "ff02::1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"),
+])  # fmt: skip
+def test_some_addresses_are_open_nowhere(text: str) -> None:
+    """Link-local and reserved ones, and those where clouds tell their machines secrets, although all is listed."""
+    assert refused_address(ip_address(text), EVERYTHING) == (
+        "an address that is never fetched from: link-local, metadata, multicast or reserved"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "network"), [("127.0.0.1", "127.0.0.0/8"), ("127.9.9.9", "127.9.0.0/16"), ("::1", "::1/128")]
 )

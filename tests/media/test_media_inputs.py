@@ -47,6 +47,17 @@ def test_two_frames_a_second_are_looked_at_and_four_at_least(
     assert list(load("qwen2_vl").frame_indices(frames, rate)) == chosen
 
 
+@pytest.mark.parametrize(("frames", "chosen"), [(3, [0, 1]), (24, [0, 4, 8, 12, 16, 20])])
+def test_a_number_of_frames_that_a_folder_names_is_at_most_the_videos(
+    frames: int, chosen: list[int], load: Callable[[str], MediaInputs]
+) -> None:
+    """Six; in pairs, since an odd one would have no other."""
+    inputs = load("qwen2_vl")
+    assert isinstance(inputs, Qwen2VLInputs)
+    inputs._videos.num_frames = 6
+    assert list(inputs.frame_indices(frames, 8.0)) == chosen
+
+
 def test_at_most_768_frames_of_an_hour_are_looked_at(load: Callable[[str], MediaInputs]) -> None:
     """Evenly over all of it."""
     chosen = load("qwen2_vl").frame_indices(108_000, 30.0)

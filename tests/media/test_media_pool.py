@@ -8,6 +8,8 @@ import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -32,6 +34,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PLACEHOLDERS = {"image": "image_token_id", "video": "video_token_id", "audio": "audio_token_index"}
 """Members of config.json."""
+FEATURES = {
+    "image": {"pixel_values", "image_grid_thw"},
+    "video": {"pixel_values_videos", "video_grid_thw", "second_per_grid_ts"},
+    "audio": {"input_features", "feature_attention_mask"},
+}
+"""What the encoders of these models are given."""
 
 
 class Served:
@@ -104,6 +112,7 @@ async def test_a_file_becomes_what_transformers_makes_of_it(
     expected = reference_inputs(media_models.folder(model), messages, [path])
     prepared = await served.prepare(kind, data)
     features = load_features(prepared.features)
+    assert set(features) == FEATURES[kind]
     for name, tensor in features.items():
         assert torch.equal(tensor, torch.as_tensor(expected[name])), name
     placeholder = json.loads((media_models.folder(model) / "config.json").read_text())[PLACEHOLDERS[kind]]
@@ -196,6 +205,23 @@ async def test_a_worker_that_is_killed_costs_its_own_file(served: Served) -> Non
         await task
     assert (caught.value.status, caught.value.code, caught.value.param) == (422, "media_invalid", PARAM)
     assert (await served.prepare("image", image_file())).tokens == 4
+
+
+@pytest.mark.parametrize("tokens", [0, -4, (1 << 20) + 1, "4", None])
+async def test_a_number_of_tokens_that_cannot_be_is_a_fault_of_the_server(
+    tokens: Any, served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process that a file has taken over may say anything; no prompt is made of it."""
+
+    async def ask(_: object) -> dict[str, Any]:
+        return {"tokens": tokens, "hash": "00"}
+
+    pool = served.limited()
+    monkeypatch.setattr(pool, "workers", SimpleNamespace(ask=ask))
+    with pytest.raises(Problem) as caught:
+        await pool.prepare(served.file("image", image_file()), served.spool)
+    assert (caught.value.status, caught.value.code) == (500, "internal")
+    assert f"{tokens!r} tokens of one item" in caplog.text
 
 
 async def test_a_model_folder_without_processors_is_a_fault_of_the_server(

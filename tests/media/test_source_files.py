@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hostile_server import OTHER_PUBLIC, PUBLIC, Network, answer, redirect, running, whole
+from open_files import open_below
 from pki import Authority
 from source_world import part, world
 
@@ -56,6 +57,23 @@ async def test_a_local_file_is_copied(tmp_path: Path) -> None:
         (here.limits.folder / "a.png").write_bytes(b"other")
         assert file.path.read_bytes() == DATA
         assert file.path.parent == here.spool.folder
+
+
+async def test_no_local_file_stays_open(tmp_path: Path) -> None:
+    """Neither one that was copied, nor those that were refused once they had been opened."""
+    async with world(tmp_path, max_image_bytes=1024) as here:
+        folder = here.limits.folder
+        assert folder is not None
+        (folder / "a.png").write_bytes(b"a")
+        (folder / "large.png").write_bytes(bytes(1025))
+        (folder / "folder.png").mkdir()
+        with (folder / "a.png").open("rb"):
+            assert open_below(folder) == [str((folder / "a.png").resolve())]
+        assert await here.bytes_of("a.png") == [b"a"]
+        for refused in ("large.png", "folder.png"):
+            with pytest.raises(Problem):
+                await here.bytes_of(refused)
+        assert open_below(folder) == []
 
 
 @pytest.mark.parametrize(("kind", "mime"), [(kind, mime) for kind, mimes in MIME_TYPES.items() for mime in mimes])

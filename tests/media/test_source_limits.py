@@ -151,6 +151,8 @@ async def test_a_large_inline_recording_takes_no_memory(tmp_path: Path) -> None:
     text = base64.b64encode(bytes(15 * MB)).decode()
     async with world(tmp_path) as here:
         assert await peak_of(here, text, audio_format="wav") < 8 * MB
+        [file] = os.scandir(here.spool.folder)
+        assert file.stat().st_size == 15 * MB
 
 
 async def peak_of(here: World, value: str, audio_format: str | None = None) -> int:

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
+from open_files import open_below
 
 from handlers.errors import Problem
 from handlers.media.limits import MediaLimits
@@ -51,10 +53,17 @@ def test_a_closed_spool_is_gone_and_others_stay(tmp_path: Path) -> None:
     assert (first.folder.exists(), kept.exists()) == (False, True)
 
 
-def test_a_large_spool_is_removed_by_a_thread(tmp_path: Path) -> None:
+def test_a_large_spool_is_removed_by_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that nothing else waits for the disk."""
     made = spools(tmp_path)
     spool = made.open()
+    removed_by, rmtree = [], shutil.rmtree
+
+    def noted(*arguments: Any, **options: Any) -> None:
+        removed_by.append(threading.current_thread().name)
+        rmtree(*arguments, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", noted)
     (spool.new_folder() / "features").touch()
     os.truncate(spool.folder / "1" / "features", 10**9)
     spool.close()
@@ -62,6 +71,7 @@ def test_a_large_spool_is_removed_by_a_thread(tmp_path: Path) -> None:
         if thread.name == "media-spool":
             thread.join()
     assert not spool.folder.exists()
+    assert removed_by == ["media-spool"]
 
 
 def test_the_end_of_the_process_s_spools_leaves_nothing(tmp_path: Path) -> None:
@@ -89,6 +99,26 @@ def test_a_write_after_the_end_makes_no_file(tmp_path: Path) -> None:
     spool.close()
     with pytest.raises(FileNotFoundError):
         spool.append(file, b"late", PARAM)
+
+
+def test_no_descriptor_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither behind a write, nor behind one for which there was no room, nor of the lock."""
+    made = spools(tmp_path)
+    spool = made.open()
+    file = spool.new_file()
+    spool.append(file, b"one", PARAM)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda *_: fail(errno.ENOSPC))
+        with pytest.raises(Problem, match="no room on its disk"):
+            spool.append(file, b"two", PARAM)
+    assert open_below(tmp_path) == [str((made.folder / ".lock").resolve())]
+    made.close()
+    assert open_below(tmp_path) == []
+
+
+def fail(number: int) -> NoReturn:
+    """Raise the system's error of a number."""
+    raise OSError(number, os.strerror(number))
 
 
 def test_media_of_a_request_have_a_limit_together(tmp_path: Path) -> None:
