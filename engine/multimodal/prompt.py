@@ -75,14 +75,14 @@ class PromptMedia:
         """int64 ``[axes, prompt tokens]``; None: one after the other."""
         advanced = sum(item.advance - item.item.tokens for item in items)
         self._shift = advanced if self._places is not None else 0
-        self._answer_shift = 0 if self._places is None else int(self._places.amax()) + 1 - self._length
+        self._answer_shift = 0 if self._places is None else int(self._places[:, -1].amax()) + 1 - self._length
 
     @property
     def answers_follow_on(self) -> bool:
         """Whether an answer's tokens have the places that they would have as a part of the prompt.
 
-        Where a video reaches further in time than in space they have not: transformers lets the text of the prompt go
-        on behind its space, and the answer behind everything.
+        Where the prompt ends in a video that reaches further in time than in space they have not: text would go on
+        behind its space, and the answer goes on behind its last token.
         """
         return self._shift == self._answer_shift
 

@@ -118,7 +118,7 @@ def with_media(asked, parts, files):
 def seen_by_model(parts):
     """What makes of a context that begins with ``parts`` what its tokens are to the fake runner, as ``generate`` does.
 
-    Behind the prompt the places go on behind the largest of its own, on all axes.
+    Behind the prompt the places go on behind the largest of its last token's, on all axes.
     """
     rows, place = [], 0
     for part in parts:
@@ -130,7 +130,7 @@ def seen_by_model(parts):
         else:
             rows += [(token, [place + index] * AXES) for index, token in enumerate(part)]
             place += len(part)
-    largest = max(max(places) for _, places in rows)
+    largest = max(rows[-1][1])
     plain = not any(isinstance(part, int) for part in parts)
 
     def make(context):

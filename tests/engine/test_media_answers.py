@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packed_play import Arrival, ids, play
 
 from engine.packed_loader import load_executor
 from tests.engine.media_play import Asked, run
@@ -43,14 +44,19 @@ def test_every_form_of_prompt_is_answered_as_by_generate(ask: Ask, options: dict
 
 
 def test_an_answer_behind_a_long_video_has_the_places_of_generate(ask: Ask) -> None:
-    """The answer's places begin behind the video in time, those of the prompt's text behind it in space; so a prompt
-    that repeats the answer does not get the answer's pages."""
-    video = video_file(frames=12, rate=1)  # 12 s of 2 x 2 embeddings
+    """The video reaches further in time than the text behind it, which begins behind it in space; the answer follows
+    that text, so a prompt that repeats the answer has the same places there, and gets the answer's pages."""
+    video = video_file(frames=80, rate=1)  # 40 pairs of frames, of 2 x 2 embeddings each
     first = ask(("video", video), Q)
+    (item,) = first.media()
+    assert item.tokens == 40 * 2 * 2
+    assert 2 + len(first.prompt) - item.start - item.tokens < 40
     executor = loaded(first)
     answer = run(executor, first.request("first", max_tokens=40))["first"]
     assert answer == first.generate(40)
     second = ask(("video", video), Q)
     second.prompt += answer[:35]
     alone = run(loaded(second), second.request("alone"))["alone"]
-    assert run(executor, second.request("again"))["again"] == alone
+    again = play(executor, [Arrival(second.request("again"))])
+    assert ids(again.answers["again"][0]) == alone
+    assert again.cached_tokens["again"] == len(second.prompt) - 1

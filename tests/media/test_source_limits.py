@@ -109,6 +109,22 @@ async def test_a_slow_host_holds_up_no_other(tmp_path: Path) -> None:
         assert await here.bytes_of(SLOW) == [b"now"]
 
 
+async def test_redirects_share_the_time_of_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has what those before it have left, so that a chain of slow ones takes no longer than one answer may."""
+    given, timeout = [], asyncio.timeout
+
+    def noted(delay_s: float | None) -> asyncio.Timeout:
+        given.append(delay_s)
+        return timeout(delay_s)
+
+    monkeypatch.setattr(asyncio, "timeout", noted)
+    scripts = {"/a.png": redirect("/b.png"), "/b.png": redirect("/c.png"), "/c.png": whole(b"last")}
+    async with world(tmp_path, scripts, fetch_s=500.0) as here:
+        assert await here.bytes_of("http://media.test/a.png") == [b"last"]
+    first, second, third = (delay_s for delay_s in given if delay_s is not None and delay_s > 100.0)
+    assert 500.0 == first > second > third
+
+
 async def test_a_folder_that_hangs_holds_up_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its files are given up, also those that could not even be opened yet; what needs no such file goes on."""
     answered = threading.Event()

@@ -27,9 +27,10 @@ torch_runner.build = partial(torch_runner.build, kind=CpuNpuRunner)  # type: ign
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what does not apply, with its reason."""
+    """Skip what does not apply, with its reason; and let no module in that would run on the CPU's runner unnoticed."""
     assert os.environ["MINDSPEC_NPU_BLOCK"] == "8"
     for item in items:
+        assert item.module.build is torch_runner.build, f"{item.nodeid} has a build of its own"  # type: ignore[attr-defined]  # of a function
         reason = next((reason for name, reason in NOT_HERE.items() if name in item.nodeid), None)
         if reason is not None:
             item.add_marker(pytest.mark.skip(reason=reason))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import families
 import pytest
 import torch
@@ -26,6 +28,15 @@ def test_a_model_on_another_device_is_refused() -> None:
     loaded = families.loaded(families.build("llama"))
     with pytest.raises(ModelMismatch, match="for npu devices, and the model is on cpu"):
         NpuRunner.refuse(loaded, 128)
+
+
+@pytest.mark.parametrize("page_size", [64, 256])
+def test_pages_of_another_size_are_refused(page_size: int) -> None:
+    """The operator's blocks have 128 tokens."""
+    loaded = families.loaded(SimpleNamespace(device=SimpleNamespace(type="npu"), dtype=torch.bfloat16))
+    NpuRunner.refuse(loaded, 128)
+    with pytest.raises(ModelMismatch, match=f"pages on an NPU have 128 tokens, not {page_size}"):
+        NpuRunner.refuse(loaded, page_size)
 
 
 def test_no_more_pages_than_the_operator_can_address() -> None:

@@ -16,6 +16,8 @@ from steps import FAMILIES, PROMPT, model, plans, run
 
 from engine.plan import Plan, Span
 
+WITH_EXPERTS = {"gpt_oss", "deepseek_v3"}
+
 
 @cache
 def outcome_of(family: str) -> tuple[list[torch.Tensor], list[torch.Tensor], list[OperatorCall]]:
@@ -48,15 +50,15 @@ def cpu_logits(cpu: Any) -> list[torch.Tensor]:
     return [step for step in steps if len(step)]
 
 
-def test_logits_are_those_of_the_cpu(
-    outcome: tuple[list[torch.Tensor], list[torch.Tensor], list[OperatorCall]],
-) -> None:
-    """Prefill, chunks, a prefix hit and decode rows, within what half precision leaves open."""
-    found, wanted, _ = outcome
+@pytest.mark.parametrize("family", FAMILIES)
+def test_logits_are_those_of_the_cpu(family: str) -> None:
+    """Every row of prefill, chunks, a prefix hit and decode rows, within what half precision leaves open: 0.06 was
+    measured. Where experts are chosen by a hair, as at load, of a step's rows the middle one."""
+    found, wanted, _ = outcome_of(family)
     assert [len(step) for step in found] == [len(step) for step in wanted] == [1, 1, 3, 3]
     for one, other in zip(found, wanted, strict=True):
         error = (one - other).square().mean(dim=-1).sqrt() / other.square().mean(dim=-1).sqrt()
-        assert error.median() < 0.15  # as at load: experts are chosen by a hair
+        assert (error.median() if family in WITH_EXPERTS else error.max()) < 0.15
 
 
 @pytest.mark.parametrize("version", [VERSION, OLDER])
