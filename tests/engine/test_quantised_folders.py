@@ -301,6 +301,15 @@ def test_quantised_experts_are_refused(tmp_path: Path) -> None:
     assert f"{name} is in the files, and the model has no such layer of its own." in refusal(tmp_path / "m")
 
 
+def test_a_quantised_layer_that_is_not_linear_is_refused(model: Any, tmp_path: Path) -> None:
+    """By name, with what it is."""
+    write_modelslim(model, tmp_path, **{"model.embed_tokens.weight": "W8A8_DYNAMIC"})
+    name = "model.embed_tokens"
+    more = {f"{name}.weight": torch.ones(64, 32, dtype=torch.int8), f"{name}.weight_scale": torch.ones(64, 1)}
+    edit_weights(tmp_path, lambda tensors: tensors.update(more))
+    assert f"{name} is quantised and is a Embedding; linear layers are served." in refusal(tmp_path)
+
+
 def test_an_output_layer_that_is_tied_cannot_be_quantised(tmp_path: Path) -> None:
     """Its weights would be the embeddings', which are floats."""
     model = families.build("llama", tie_word_embeddings=True)

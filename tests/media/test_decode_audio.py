@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.multimodal.torchvision_import import import_torchvision
-from handlers.media.decode_audio import decode_audio
+from handlers.media.decode_audio import _read, decode_audio
 from handlers.media.faults import MediaFault
 from tests.media.files import AUDIOS, audio_file
 
@@ -77,6 +78,27 @@ def test_a_recording_of_the_longest_time_allowed_is_taken(suffix: str, tmp_path:
     with pytest.raises(MediaFault, match=r"lasts 1 s or more; at most 0\.9 s are allowed") as caught:
         decode_audio(path, suffix.upper(), 16_000, 0.9)
     assert caught.value.code == "media_too_large"
+
+
+def test_a_recording_that_goes_on_beyond_its_header_is_held_to_the_longest_time() -> None:
+    """Of a second each block; the third one is never read."""
+    blocks = [np.zeros((1000, 2), np.float32)] * 3
+    sound = SimpleNamespace(samplerate=1000, read=lambda *_, **__: blocks.pop())
+    with pytest.raises(MediaFault, match=r"lasts 2 s or more; at most 1\.5 s are allowed"):
+        _read(sound, 1.5)
+    assert len(blocks) == 1
+
+
+def test_a_chunk_of_odd_length_before_the_samples_is_stepped_over(tmp_path: Path) -> None:
+    """A byte of padding follows it; what is cut short behind it is seen as such."""
+    head, samples_of = WHOLE["wav"][:36], WHOLE["wav"][36:]
+    assert samples_of.startswith(b"data")
+    path = tmp_path / "recording"
+    path.write_bytes(head + b"LIST\x03\0\0\0abc\0" + samples_of)
+    assert_as_transformers(path, "wav")
+    path.write_bytes((head + b"LIST\x03\0\0\0abc\0" + samples_of)[:-100])
+    with pytest.raises(MediaFault, match="is cut short"):
+        decode_audio(path, "WAV", 16_000, 10.0)
 
 
 @pytest.mark.parametrize("suffix", AUDIOS)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import av
 import numpy as np
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from engine.multimodal.torchvision_import import import_torchvision
-from handlers.media.decode_video import Clip, chosen_frames, survey
+from handlers.media.decode_video import Clip, _count, chosen_frames, survey
 from handlers.media.faults import MediaFault
 from tests.media.files import VIDEOS, encoded_video, pixels, video_file
 
@@ -135,6 +138,16 @@ def test_a_video_of_the_longest_time_allowed_is_taken(tmp_path: Path) -> None:
     assert survey(path, "MP4", 10_000, 1.5).frames == 12
     with pytest.raises(MediaFault, match=r"lasts 2 s; at most 1\.4 s are allowed"):
         survey(path, "MP4", 10_000, 1.4)
+
+
+def test_packets_beyond_what_the_header_says_are_held_to_the_longest_time() -> None:
+    """By their own times, from the first to the last: here two seconds apart, and the header was silent."""
+    packet = {"is_corrupt": False, "is_discard": False, "size": 9, "time_base": Fraction(1, 2)}
+    packets = [SimpleNamespace(**packet, pts=pts) for pts in (100, 102, 104)]
+    container: Any = SimpleNamespace(demux=lambda _: iter(packets))
+    assert _count(container, None, "AVI", 2.0) == (3, 2.0)
+    with pytest.raises(MediaFault, match=r"lasts 2 s; at most 1\.9 s are allowed"):
+        _count(container, None, "AVI", 1.9)
 
 
 @pytest.mark.parametrize("suffix", VIDEOS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -94,6 +95,13 @@ def test_no_other_program_runs_beyond_it(tmp_path: Path) -> None:
     """What is started has no more rights."""
     code = f"print(open({str(tmp_path / 'secret')!r}).read())"
     assert inside(tmp_path, lambda: subprocess.run([sys.executable, "-c", code], capture_output=True).returncode) == "1"
+
+
+@pytest.mark.skipif(Sandbox().version < 6, reason="the kernel has no Landlock with rules for signals")
+def test_no_other_process_can_be_signalled(tmp_path: Path) -> None:
+    """Not even to ask whether it is there."""
+    os.kill(os.getpid(), 0)
+    assert inside(tmp_path, lambda: os.kill(os.getppid(), 0)) == "PermissionError"
 
 
 def test_a_kernel_without_landlock_leaves_everything_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
