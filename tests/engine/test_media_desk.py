@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 from fake_encoder import CountingClock, FakeEncoder, make_desk, seen_by_model, with_media, write_contents
-from packed_play import Arrival, answer_of, finish, greedy, make, play
+from packed_play import Arrival, answer_of, finish, greedy, ids, make, play
 
 from engine.batching import BatchLimits
 from engine.multimodal import desk as desk_module
@@ -49,6 +49,20 @@ def test_a_content_that_was_forgotten_finds_no_page_of_its_past(files, monkeypat
         assert played.answers[str(place)] == answer_of(asked, seen=seen_by_model([[1, 2], content, [4]]))
         cached.append(played.cached_tokens[str(place)])
     assert cached == [0, 2, 5, 2, 5, 2]
+
+
+@pytest.mark.parametrize(("parts", "cached"), [([[1, 2], 1, [4]], 12), ([[1, 2], 1], 5)])
+def test_an_answer_is_found_again_where_its_places_are_those_of_a_prompt(files, parts, cached):
+    """Behind text, all that was computed; behind a medium that reaches further than the text behind it would begin, no
+    token of the answer."""
+    executor = made(FakeEncoder())
+    first = with_media(greedy("first", [0], 7), parts, files)
+    answer = ids(play(executor, [Arrival(first)]).answers["first"][0])
+    longer = [*parts, [*answer, 5, 5]]
+    again = with_media(greedy("again", [0], 3), longer, files)
+    played = play(executor, [Arrival(again)])
+    assert played.answers["again"] == answer_of(again, seen=seen_by_model(longer))
+    assert played.cached_tokens["again"] == cached
 
 
 def test_a_content_is_encoded_once_for_all_who_have_it(files):
