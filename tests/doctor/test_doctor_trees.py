@@ -253,6 +253,12 @@ def test_a_card_that_npu_smi_does_not_list(tmp_path: Path, capsys: pytest.Captur
     assert [row["found"] for row in rows if row["look"] == "npu-smi"] == ["1 chip: 910B3"]
 
 
+def test_sets_that_no_instance_takes_are_not_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There are two of them, for one instance; the second one has another size."""
+    healthy(tmp_path).config(npuDeviceIds=[[0], [0, 1]], modelInstanceNumber=1)
+    assert [row for row in looked(tmp_path, capsys)[1] if row["state"] != "ok"] == []
+
+
 def test_a_cann_of_the_future(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is said to be newer than what was tried, and is no fault."""
     tree = healthy(tmp_path)
