@@ -38,10 +38,10 @@ def test_the_largest_number_of_a_row_becomes_127() -> None:
 
 @given(st.lists(NUMBERS, min_size=1, max_size=30))
 def test_a_row_is_rounded_by_half_a_scale_at_most(row: list[float]) -> None:
-    """Whatever is in it."""
+    """Whatever is in it, but for numbers so small that 127 of them are not told apart: their scale is 0 or coarse."""
     quantised, scales = quantise_rows(torch.tensor([row]))
     errors = (quantised[0] * scales[0] - torch.tensor(row)).abs()
-    assert (errors <= scales[0] * 0.5001).all()
+    assert (errors <= scales[0] * 0.5001 + 1e-42).all()
     assert scales[0] == torch.tensor(row).abs().amax() / 127
 
 
