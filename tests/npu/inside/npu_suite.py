@@ -16,6 +16,8 @@ NOT_HERE: Final = {
     "gemma2": "soft caps are refused by name, and the model runs one sequence at a time; see test_npu_refusals.py",
     "test_pages_are_copied_wherever_they_lie": _PAGES,
     "test_numbers_that_are_not_finite_stay_with_their_sequence": _PAGES,
+    "test_rows_that_read_whole_pages_for_themselves": _PAGES,
+    "test_a_row_without_logits_reads_nothing_of_earlier_owners": _PAGES,
     "test_a_page_counts_each_layer_with_its_own_widths": "keys and values are equally wide here",
     "test_whole_layers_of_llama_like_models_are_replaced": "other modules replace them",
     "test_a_replacement_that_computes_something_else_is_not_taken": "other modules replace them",
