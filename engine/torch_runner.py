@@ -170,7 +170,7 @@ def build(
     max_tokens: int | None = None,
     fuse: bool = True,
     kind: type[TorchRunner] | None = None,
-    least: Callable[[int], int] = lambda pages: pages,
+    least: Callable[[int], int] | None = None,
 ) -> TorchRunner:
     """A runner over a loaded model, after it was compared with the model's own forward.
 
@@ -183,7 +183,7 @@ def build(
         max_tokens: no more tokens than this need a place at the same time; None knows no bound.
         fuse: replace modules by faster ones that compute the same.
         kind: the runner of another device than a CPU.
-        least: gets how many pages there may be, and says how many there shall be.
+        least: of one rank of several: gets how many pages there may be, and says how many there shall be.
 
     Raises:
         RankFailure, RankLost: as ``least`` does.
@@ -210,7 +210,8 @@ def build(
         num_pages = runner_of.pages(shapes, memory_bytes, memory_share, page_size, model.dtype)
         if max_tokens is not None:
             num_pages = min(num_pages, -(-max_tokens // page_size))
-        num_pages = least(num_pages)
+        if least is not None:
+            num_pages = least(num_pages)
         runner = runner_of(loaded, shapes, page_size=page_size, num_pages=num_pages)
         with seam.narrow_windows(model):
             seam.check(runner, tokens, dense, *limit)
@@ -224,10 +225,11 @@ def build(
         raise ModelMismatch(f"it failed in a trial run: {_reason(error)}") from error
     if fuse:
         try:
-            replace_modules(model, lambda: runner.run(trial), runner.fused)
-            # Also where none was replaced: another rank may have replaced some, and would wait for this one.
-            with seam.narrow_windows(model):
-                seam.check(runner, tokens, dense, *limit)
+            replaced = replace_modules(model, lambda: runner.run(trial), runner.fused)
+            # Another rank may have replaced some where this one has not, and would wait for it.
+            if replaced or least is not None:
+                with seam.narrow_windows(model):
+                    seam.check(runner, tokens, dense, *limit)
         except Exception as error:
             raise ReplacementMismatch(f"with replaced modules {_reason(error)}") from error
     runner.adapters = LoraLayers(model, changeable)

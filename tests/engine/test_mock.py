@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from time import process_time
 
 import pytest
 
@@ -11,6 +10,7 @@ from engine.mock import MockExecutor, MockFailure
 from engine.mock_model import MockModel
 from engine.text.byte_tokenizer import mock_tokenizer
 from engine.types import Request, SamplingParams
+from tests.cpu_cost import least_cpu_s
 
 TOKENIZER = mock_tokenizer()
 EXECUTOR = MockExecutor(TOKENIZER)
@@ -145,11 +145,10 @@ def test_the_text_has_chinese_and_emoji_split_over_tokens():
 
 
 def test_thousands_of_choices_are_quick():
-    """n 8192 with max_tokens 8 takes 0.4 s of computing; a look at all choices for each one would take minutes."""
-    begin = process_time()
-    choices, _ = run(n=8192, max_tokens=8, ignore_eos=True)
-    assert process_time() - begin < 10.0
-    assert [len(choice) for choice in choices] == [8] * 8192
+    """n 8192 with max_tokens 8 takes well under a second of computing."""
+    answers = []
+    assert least_cpu_s(lambda: answers.append(run(n=8192, max_tokens=8, ignore_eos=True)[0])) < 1.0
+    assert [len(choice) for choice in answers[0]] == [8] * 8192
 
 
 def test_removed_choices_are_not_reported():

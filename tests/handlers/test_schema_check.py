@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from handlers.schema_check import SchemaCheck, SchemaLimits, SchemaRefused
 from handlers.schema_worker import answer
+from tests.cpu_cost import least_cpu_s
 
 S = {"type": "string"}
 
@@ -174,10 +174,9 @@ def test_integers_get_bounds_that_a_double_holds(schema: Any, low: int, high: in
     ],
 )
 def test_what_is_made_to_explode_is_answered_soon(schema: Any) -> None:
-    """Held or refused, in 0.5 s at most here; what explodes takes hours."""
-    begin = time.process_time()
+    """Held or refused; the time is the worker's limit with room for a busy machine."""
     assert made(schema).keys() & {"grammar", "refused"}
-    assert time.process_time() - begin < 10.0
+    assert least_cpu_s(lambda: made(schema)) < 1.0
 
 
 JSON = st.recursive(

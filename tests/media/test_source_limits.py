@@ -33,6 +33,8 @@ SCRIPTS: dict[str, Script] = {
     "/none.png": answer(status="404 Not Found"),
 }
 MB = KB * KB
+PATIENCE_S = 60.0
+"""For what comes at once, or never."""
 
 
 def hosts(base: Path, **limits: Any) -> Any:
@@ -56,7 +58,7 @@ async def test_a_failure_ends_the_other_fetches(tmp_path: Path) -> None:
         with pytest.raises(Problem, match="HTTP status 404") as caught:
             await here.bytes_of(SLOW, "http://media.test/half.png", "http://media.test/none.png")
         assert caught.value.param == "messages[0].content[2].image_url"
-        await here.network.all_closed.wait()
+        await asyncio.wait_for(here.network.all_closed.wait(), PATIENCE_S)
 
 
 @pytest.mark.parametrize(("value", "connected"), [
@@ -75,7 +77,7 @@ async def test_a_cancelled_request_leaves_nothing_open(value: str, connected: bo
         here.spool.close()
         assert here.spool.folder.name not in os.listdir(here.spool.folder.parent)
         if connected:
-            await here.network.all_closed.wait()
+            await asyncio.wait_for(here.network.all_closed.wait(), PATIENCE_S)
         await until(lambda: open_sockets() == before)
 
 
@@ -134,7 +136,7 @@ async def test_a_folder_that_hangs_holds_up_nothing_else(tmp_path: Path, monkeyp
         assert await here.bytes_of("aGVsbG8=") == [b"hello"]
         for each in hung:
             with pytest.raises(Problem, match=r"a local file that was not read within 0\.2 s") as caught:
-                await each
+                await asyncio.wait_for(each, PATIENCE_S)
             assert caught.value.code == "media_unreachable"
         answered.set()
 
