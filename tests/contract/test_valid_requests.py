@@ -38,13 +38,16 @@ ROLES = ("system", "user", "assistant", "tool", "developer", "critic")
 
 
 def realistic(body: dict[str, Any]) -> dict[str, Any]:
-    """The body with templates, roles and strict functions as the spec's examples have them: random text is no template,
-    a template that leaves a role out refuses it, and most schemas that can be drawn are beyond a grammar."""
+    """The body with templates, roles and functions that a grammar holds an answer to (strict ones, and all where a call
+    is enforced) as the spec's examples have them: random text is no template, a template that leaves a role out refuses
+    it, and most schemas that can be drawn are beyond a grammar."""
     made = dict(body)
     if made.get("tools"):
-        strict = [tool for tool in made["tools"] if tool["function"].get("strict")]
+        enforced = made.get("tool_choice") not in (None, "none", "auto")
         made["tools"] = [
-            {**tool, "function": {**tool["function"], "parameters": PARAMETERS}} if tool in strict else tool
+            {**tool, "function": {**tool["function"], "parameters": PARAMETERS}}
+            if enforced or tool["function"].get("strict")
+            else tool
             for tool in made["tools"]
         ]
     if made.get("chat_template") is not None:
