@@ -18,6 +18,7 @@ from jsonschema.validators import validator_for
 from llguidance import LLMatcher
 
 from handlers.schema_check import SchemaCheck, SchemaLimits, SchemaRefused, shortened
+from handlers.schema_shared import shared
 from handlers.smallest import smallest
 from handlers.worker_process import serve
 
@@ -42,22 +43,24 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def _grammar(request: dict[str, Any]) -> dict[str, Any]:
     check = SchemaCheck(SchemaLimits(**request["limits"]))
-    rules: list[str] = [request["rules"]]
-    examples = []
-    for index, asked in enumerate(request["schemas"]):
+    held: list[dict[str, Any]] = []
+    for asked in request["schemas"]:
         schema, param = asked["schema"], asked["param"]
         try:
-            held = check.held(schema, closed=asked["closed"], arguments=asked["arguments"])
+            held.append(check.held(schema, closed=asked["closed"], arguments=asked["arguments"]))
         except SchemaRefused as error:
             raise _Refused(param + error.path, error.reason) from None
         _check_form(schema, param)
-        rule = f"%json {json.dumps({**held, 'x-guidance': _LAYOUT})}"
-        _check_grammar(f"start: {rule}", param)
-        rules.append(f"schema_{index}: {rule}")
-        if request["examples"]:
-            examples.append(_example(held, schema, param))
-    grammar = "\n".join(rules)
-    _check_grammar(grammar, request["schemas"][0]["param"])
+    rules = [f"%json {json.dumps({**shared(schema), 'x-guidance': _LAYOUT})}" for schema in held]
+    params = [asked["param"] for asked in request["schemas"]]
+    grammar = "\n".join([request["rules"], *(f"schema_{index}: {rule}" for index, rule in enumerate(rules))])
+    _check_grammar(grammar, rules, params)
+    examples = []
+    if request["examples"]:
+        examples = [
+            _example(made, asked["schema"], asked["param"])
+            for made, asked in zip(held, request["schemas"], strict=True)
+        ]
     return {"grammar": grammar, "examples": examples}
 
 
@@ -70,11 +73,22 @@ def _check_form(schema: dict[str, Any], param: str) -> None:
         raise _Refused(param + path, f"is no JSON Schema: {shortened(error.message)}") from None
 
 
-def _check_grammar(grammar: str, param: str) -> None:
-    """Refuse what the grammar library refuses."""
-    reason = LLMatcher.validate_grammar(LLMatcher.grammar_from_lark(grammar))
-    if reason and not reason.startswith("WARNING"):
-        raise _Refused(param, f"cannot be held by a grammar: {shortened(reason)}")
+def _check_grammar(grammar: str, rules: list[str], params: list[str]) -> None:
+    """Refuse what the grammar library refuses, by the schema at fault; each is compiled alone only to find that one."""
+    reason = _fault(grammar)
+    if reason is None:
+        return
+    for rule, param in zip(rules, params, strict=True):
+        alone = _fault(f"start: {rule}") if len(rules) > 1 else reason
+        if alone is not None:
+            raise _Refused(param, f"cannot be held by a grammar: {shortened(alone)}")
+    raise _Refused(params[0], f"cannot be held by a grammar: {shortened(reason)}")
+
+
+def _fault(grammar: str) -> str | None:
+    """What the grammar library has against a grammar."""
+    reason: str = LLMatcher.validate_grammar(LLMatcher.grammar_from_lark(grammar))
+    return reason if reason and not reason.startswith("WARNING") else None
 
 
 def _example(held: dict[str, Any], schema: dict[str, Any], param: str) -> Any:

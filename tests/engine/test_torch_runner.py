@@ -145,15 +145,27 @@ def test_half_precision_passes_its_own_check_and_runs(family: str, dtype: torch.
     assert logits.isfinite().all()
 
 
-def test_rows_that_attend_over_copied_pages_agree_with_rows_alone() -> None:
-    """In bfloat16 several rows share products over copies; the numbers stay those of one row, but for rounding."""
-    runner = _runner(families.build("mistral").to(torch.bfloat16))
-    for place in range(6):
-        runner.run(Plan([_span(place, 0, [3 + place] * (9 + 4 * place))], 0))
-    rows = [_span(place, 9 + 4 * place, [7]) for place in (3, 0, 5, 1, 4, 2)]
-    together = runner.run(Plan(rows, 6))
-    alone = torch.cat([runner.run(Plan([row], 1)) for row in rows])
-    assert (together - alone).abs().max() < 0.02 * alone.abs().max()
+def test_rows_that_attend_over_copied_pages_err_no_more_than_transformers() -> None:
+    """In bfloat16 several rows share products over copies; what they miss of the float32 model is rounding, as there.
+
+    Not compared with rows alone, nor by the largest number: how far two roundings lie apart depends on the processor.
+    """
+    model = families.build("mistral").to(torch.bfloat16)
+    dense, exact = copy.deepcopy(model), copy.deepcopy(model).float()
+    runner = _runner(model)
+    places = (3, 0, 5, 1, 4, 2)
+    missed, missed_there = [], []
+    for first in range(3, 8):
+        prompts = [[first + (place + 5 * index) % 50 for index in range(9 + 4 * place)] for place in range(6)]
+        for place, prompt in enumerate(prompts):
+            runner.run(Plan([_span(place, 0, prompt)], 0))
+        together = runner.run(Plan([_span(place, len(prompts[place]), [7]) for place in places], 6))
+        for row, place in enumerate(places):
+            ids = torch.tensor([[*prompts[place], 7]])
+            wanted = exact(input_ids=ids, use_cache=False).logits[0, -1]
+            missed.append(together[row] - wanted)
+            missed_there.append(dense(input_ids=ids, use_cache=False).logits[0, -1] - wanted)
+    assert torch.stack(missed).square().mean() < 1.5 * torch.stack(missed_there).square().mean()
 
 
 def test_a_step_may_want_nothing() -> None:

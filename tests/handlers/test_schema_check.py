@@ -171,6 +171,7 @@ def test_integers_get_bounds_that_a_double_holds(schema: Any, low: int, high: in
         {"allOf": [{"anyOf": [{"properties": {f"p{i}{j}": S}} for j in range(3)]} for i in range(10)]},
         {"enum": [f"value{index}" for index in range(1000)]},
         {"type": "object", "properties": {f"p{index}": {"type": "integer"} for index in range(1000)}},
+        {"type": "object", "properties": {f"p{index}": {"type": "integer", "minimum": index} for index in range(300)}},
     ],
 )
 def test_what_is_made_to_explode_is_answered_soon(schema: Any) -> None:
