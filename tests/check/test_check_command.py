@@ -259,6 +259,16 @@ def test_every_breach_of_a_request_is_reported(check: Any) -> None:
         (b'{"path": 5, "body": {}}', "path or url of the record is no text"),
         (b'{"path": "/v1/completions", "headers": 5, "body": {}}', "headers are neither"),
         (b'{"path": "/v1/completions", "body": {}, "answer": {"status": "x", "body": 1}}', "is no number"),
+        (b'{"path": "/v1/completions", "body": {}, "answer": {"status": true, "body": 1}}', "is no number"),
+        (
+            b'{"path": "/v1/completions", "body": {}, "status": [200], "answer": {}}',
+            "status of the answer is no number",
+        ),
+        (
+            b'{"path": "/v1/completions", "body": {}, "status": "two", "response": 1}',
+            "status of the response is no number",
+        ),
+        (b'{"path": "/v1/completions", "body": {}, "status": NaN, "answer": {}}', "is no number"),
     ],
 )
 def test_what_cannot_be_read_is_a_message_and_exit_code_2(content: bytes, reason: str, check: Any, capsys: Any) -> None:

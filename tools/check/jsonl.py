@@ -88,18 +88,26 @@ def _answer(value: dict[str, Any], text: str, source: str, number: int) -> Recor
     if given is None:
         return None
     if isinstance(given, dict) and ("body" in given or "status" in given or "status_code" in given):
-        status = given.get("status", given.get("status_code", 200))
-        if not isinstance(status, int):
-            raise Unreadable(source, number, f"the status of the {name} is no number")
+        status = _status(given.get("status", given.get("status_code", 200)), name, source, number)
         headers = headers_of(given.get("headers"), source, number)
         body = _bytes_of(given["body"], text, [name, "body"]) if given.get("body") is not None else None
     else:
-        status, headers, body = int(value.get("status") or 200), {}, _bytes_of(given, text, [name])
+        status = _status(value.get("status") or 200, name, source, number)
+        headers, body = {}, _bytes_of(given, text, [name])
     if not any(key.lower() == "content-type" for key in headers):
         events = body is not None and body.lstrip().startswith((b"data:", b"event:", b":"))
         kind = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"} if events else {}
         headers = {**headers, **kind, "Content-Type": "text/event-stream" if events else "application/json"}
     return Recorded(status, headers, body, number)
+
+
+def _status(given: Any, name: str, source: str, number: int) -> int:
+    """A status as a number, or as its three digits in text."""
+    if isinstance(given, str) and len(given) == 3 and given.isascii() and given.isdigit():
+        return int(given)
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise Unreadable(source, number, f"the status of the {name} is no number")
+    return given
 
 
 def _bytes_of(value: Any, text: str, path: list[str | int]) -> bytes:
