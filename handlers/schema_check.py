@@ -40,9 +40,10 @@ _MOST_NUMBER: Final = 10**15
 _STEP: Final = 1e-9
 """How far inside an exclusive bound numbers stay, as a part of the bound (of 1 for smaller ones)."""
 
-_MAPS: Final = ("properties", "patternProperties", "$defs", "definitions")
-_LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
-_ONES: Final = ("items", "additionalProperties")
+MAPS: Final = ("properties", "patternProperties", "$defs", "definitions")
+LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
+ONES: Final = ("items", "additionalProperties")
+"""Keywords that hold an object of schemas, a list of them, or one."""
 _KEPT: Final = frozenset(
     {"type", "required", "minProperties", "maxProperties", "minItems", "maxItems", "minLength", "maxLength", "$ref"}
 )
@@ -75,7 +76,7 @@ class SchemaRefused(Exception):
 
     def __init__(self, place: Place, reason: str) -> None:
         self.path = "".join(
-            f"[{part}]" if above in _LISTS else f".{part}" for above, part in zip(("", *place), place, strict=False)
+            f"[{part}]" if above in LISTS else f".{part}" for above, part in zip(("", *place), place, strict=False)
         )
         """Where in the schema: such as ``.properties.city.anyOf[0].pattern``."""
         super().__init__(f"{self.path} {reason}")
@@ -137,16 +138,16 @@ class SchemaCheck:
         self, made: dict[str, Any], schema: dict[str, Any], keyword: str, value: Any, place: Place, depth: int
     ) -> None:
         here = (*place, keyword)
-        if keyword in _MAPS:
+        if keyword in MAPS:
             self._map(made, keyword, value, here, depth)
-        elif keyword in _LISTS:
+        elif keyword in LISTS:
             if not isinstance(value, list) or not value:
                 raise SchemaRefused(here, "must be a list of schemas, at least one")
             merged = keyword == "allOf" or (keyword != "prefixItems" and "properties" in schema)
             made[keyword] = [
                 self._schema(item, (*here, str(index)), depth + 1, merged=merged) for index, item in enumerate(value)
             ]
-        elif keyword in _ONES:
+        elif keyword in ONES:
             if isinstance(value, list):
                 raise SchemaRefused(here, "must be one schema; a list of them is called prefixItems")
             made[keyword] = self._schema(value, here, depth + 1, merged=False)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, Final
 
-_MAPS: Final = ("properties", "$defs", "definitions")
-_LISTS: Final = ("anyOf", "prefixItems")
-_ONES: Final = ("items", "additionalProperties")
+from handlers.schema_check import LISTS, MAPS, ONES
+
 _MERGED: Final = ("allOf", "oneOf", "patternProperties")
 
 
@@ -30,13 +30,8 @@ def shared(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     counts = Counter(_text(found) for found in schemas[1:] if _is_leaf(found))
     known = schema.get("$defs", {})
-    names: dict[str, str] = {}
-    for text, count in counts.items():
-        if count > 1:
-            number = len(names)
-            while f"shared_{number}" in known or f"shared_{number}" in names.values():
-                number += len(known) + 1
-            names[text] = f"shared_{number}"
+    free = (name for name in map("shared_{}".format, count()) if name not in known)
+    names = {text: next(free) for text, times in counts.items() if times > 1}
     if not names:
         return schema
     made = _replaced(schema, names)
@@ -45,13 +40,13 @@ def shared(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _parts(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Each keyword that holds schemas, and what it holds: one, a list of them, or an object of them."""
-    return ((keyword, schema[keyword]) for keyword in (*_MAPS, *_LISTS, *_ONES) if keyword in schema)
+    return ((keyword, schema[keyword]) for keyword in (*MAPS, *LISTS, *ONES) if keyword in schema)
 
 
 def _held_in(value: Any, keyword: str) -> list[Any]:
-    if keyword in _MAPS:
+    if keyword in MAPS:
         return list(value.values())
-    return value if keyword in _LISTS else [value]
+    return value if keyword in LISTS else [value]
 
 
 def _inside(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -88,8 +83,8 @@ def _replaced(schema: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 
     made = dict(schema)
     for keyword, value in _parts(schema):
-        if keyword in _MAPS:
+        if keyword in MAPS:
             made[keyword] = {key: put(found) for key, found in value.items()}
         else:
-            made[keyword] = [put(found) for found in value] if keyword in _LISTS else put(value)
+            made[keyword] = [put(found) for found in value] if keyword in LISTS else put(value)
     return made

@@ -260,14 +260,8 @@ def test_every_breach_of_a_request_is_reported(check: Any) -> None:
         (b'{"path": "/v1/completions", "headers": 5, "body": {}}', "headers are neither"),
         (b'{"path": "/v1/completions", "body": {}, "answer": {"status": "x", "body": 1}}', "is no number"),
         (b'{"path": "/v1/completions", "body": {}, "answer": {"status": true, "body": 1}}', "is no number"),
-        (
-            b'{"path": "/v1/completions", "body": {}, "status": [200], "answer": {}}',
-            "status of the answer is no number",
-        ),
-        (
-            b'{"path": "/v1/completions", "body": {}, "status": "two", "response": 1}',
-            "status of the response is no number",
-        ),
+        (b'{"path": "/v1/completions", "body": {}, "status": [200], "answer": {}}', "the answer is no number"),
+        (b'{"path": "/v1/completions", "body": {}, "status": "two", "response": 1}', "the response is no number"),
         (b'{"path": "/v1/completions", "body": {}, "status": NaN, "answer": {}}', "is no number"),
     ],
 )
@@ -279,6 +273,14 @@ def test_what_cannot_be_read_is_a_message_and_exit_code_2(content: bytes, reason
     assert "file.any" in told
     assert reason in told
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("answer", ['{"status": "429", "body": {}}', '{}, "status": "429"'])
+def test_a_status_may_be_written_as_text(answer: str) -> None:
+    """In the answer or beside it."""
+    found = jsonl.record("f", 1, f'{{"path": "/v1/completions", "body": {{}}, "answer": {answer}}}'.encode())
+    assert found.answer is not None
+    assert found.answer.status == 429
 
 
 def test_a_missing_file_is_a_message(capsys: Any) -> None:
